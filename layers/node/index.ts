@@ -1,0 +1,5 @@
+/** What Node gives: processes, ripgrep, the digest of its own crypto, and who this process is. */
+export * as Digest from "./Digest.ts"
+export * as ProcessIdentity from "./ProcessIdentity.ts"
+export * as Ripgrep from "./Ripgrep.ts"
+export * as Subprocess from "./Subprocess.ts"
