@@ -1,0 +1,89 @@
+/**
+ * The whole plane in memory, on the real file system: what tests of an app swap in.
+ *
+ * Nothing is durable, commands are not confined (`confinement` is only reported), and nobody answers questions unless an
+ * approver is given.
+ *
+ * @since 0.1.0
+ */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodePath from "@effect/platform-node/NodePath"
+import type * as FileSystem from "@effect/platform/FileSystem"
+import type * as Path from "@effect/platform/Path"
+import * as Layer from "effect/Layer"
+import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
+import type { Confinement } from "../../src/contract/Policy.ts"
+import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
+import * as ReadTracker from "../../src/file/ReadTracker.ts"
+import * as WorkspacePath from "../../src/file/WorkspacePath.ts"
+import * as ApprovalGate from "../../src/gate/ApprovalGate.ts"
+import * as HookGate from "../../src/gate/HookGate.ts"
+import * as PermissionRules from "../../src/gate/PermissionRules.ts"
+import * as SandboxGate from "../../src/gate/SandboxGate.ts"
+import * as OperationLedger from "../../src/host/OperationLedger.ts"
+import * as ToolHost from "../../src/host/ToolHost.ts"
+import * as EventJournal from "../../src/journal/EventJournal.ts"
+import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
+import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
+
+export interface Options {
+  /** Default `none`. */
+  readonly confinement?: Confinement | Layer.Layer<ProcessSandbox.ProcessSandbox>
+  readonly approvals?: ApprovalGate.Options
+  readonly hooks?: ReadonlyArray<HookGate.Hook>
+  readonly rules?: ReadonlyArray<PermissionRules.Rule> | Layer.Layer<PermissionRules.PermissionRules>
+  readonly host?: ToolHost.Options
+  /** Default in memory. */
+  readonly ledger?: Layer.Layer<OperationLedger.OperationLedger>
+}
+
+/** Everything a host is made of, without providers. */
+export type Services =
+  | SandboxGate.SandboxGate
+  | ApprovalGate.ApprovalGate
+  | HookGate.HookGate
+  | PermissionRules.PermissionRules
+  | OperationLedger.OperationLedger
+  | EventJournal.EventJournal
+  | ReadTracker.ReadTracker
+  | WorkspacePath.WorkspacePath
+  | FileMutationQueue.FileMutationQueue
+  | ProcessSandbox.ProcessSandbox
+  | FileSystem.FileSystem
+  | Path.Path
+
+export const services = (options: Options = {}): Layer.Layer<Services> => {
+  const { confinement = "none" } = options
+  return Layer.mergeAll(
+    SandboxGate.layer,
+    ApprovalGate.layerMemory(options.approvals),
+    ReadTracker.layerMemory,
+    WorkspacePath.layer
+  ).pipe(
+    Layer.provideMerge(Layer.mergeAll(
+      HookGate.layer(options.hooks ?? []),
+      options.rules !== undefined && "pipe" in options.rules
+        ? options.rules
+        : PermissionRules.layer(options.rules ?? []),
+      options.ledger ?? OperationLedger.layerMemory(),
+      EventJournal.layerMemory(),
+      FileMutationQueue.layerInProcess,
+      typeof confinement === "string" ? ProcessSandbox.layerReporting(confinement) : confinement,
+      NodeFileSystem.layer,
+      NodePath.layer
+    ))
+  )
+}
+
+/** A host over these providers; their handlers may use any of the plane's services. */
+export const layer = <const Providers extends ReadonlyArray<ToolProvider<Services>>>(
+  providers: Providers,
+  options: Options = {}
+): Layer.Layer<
+  Services | CapabilityRegistry.CapabilityRegistry | ToolHost.ToolHost,
+  CapabilityRegistry.RegistrationError
+> =>
+  ToolHost.layer(options.host).pipe(
+    Layer.provideMerge(CapabilityRegistry.layer<ReadonlyArray<ToolProvider<Services>>>(providers)),
+    Layer.provideMerge(services(options))
+  )

@@ -1,0 +1,37 @@
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
+import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
+import * as RegistryLaws from "../../src/testing/contract/CapabilityRegistry.ts"
+import * as SandboxLaws from "../../src/testing/contract/ProcessSandbox.ts"
+import * as HostLaws from "../../src/testing/contract/ToolHost.ts"
+import { Test, workspace } from "../support/plane.ts"
+
+describe("CapabilityRegistry", () => {
+  const empty = Layer.effect(CapabilityRegistry.CapabilityRegistry, CapabilityRegistry.make)
+  for (const { law, name } of RegistryLaws.laws) it.effect(name, () => Effect.provide(law, empty))
+})
+
+const sandboxes = {
+  unconfined: ProcessSandbox.layerUnconfined,
+  unavailable: ProcessSandbox.layerUnavailable("no runner"),
+  external: ProcessSandbox.layerReporting("external")
+}
+for (const [kind, layer] of Object.entries(sandboxes)) {
+  describe(`ProcessSandbox, ${kind}`, () => {
+    for (const { law, name } of SandboxLaws.laws) it.effect(name, () => Effect.provide(law, layer))
+  })
+}
+
+describe("ToolHost of the test stack", () => {
+  HostLaws.laws("").forEach(({ name }, index) => {
+    it.scopedLive(name, () =>
+      Effect.gen(function*() {
+        const { root } = yield* workspace
+        const law = HostLaws.laws(root)[index]
+        yield* (law?.law ?? Effect.dieMessage("no such law"))
+      }).pipe(Effect.provide(Layer.merge(Test.layer([HostLaws.provider]), NodeFileSystem.layer))))
+  })
+})
