@@ -5,21 +5,16 @@
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import type * as FileSystem from "@effect/platform/FileSystem"
-import type * as Path from "@effect/platform/Path"
 import * as Layer from "effect/Layer"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { StateUnavailable } from "../../src/contract/ToolFailure.ts"
 import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
-import type * as ReadTracker from "../../src/file/ReadTracker.ts"
 import * as WorkspacePath from "../../src/file/WorkspacePath.ts"
 import type * as ApprovalGate from "../../src/gate/ApprovalGate.ts"
 import * as HookGate from "../../src/gate/HookGate.ts"
 import * as PermissionRules from "../../src/gate/PermissionRules.ts"
 import * as SandboxGate from "../../src/gate/SandboxGate.ts"
-import type * as OperationLedger from "../../src/host/OperationLedger.ts"
 import * as ToolHost from "../../src/host/ToolHost.ts"
-import type * as EventJournal from "../../src/journal/EventJournal.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
 import type * as Ripgrep from "../../src/process/Ripgrep.ts"
 import type * as Subprocess from "../../src/process/Subprocess.ts"
@@ -35,6 +30,7 @@ import * as SqliteEventJournal from "../sqlite/EventJournal.ts"
 import * as SqliteOperationLedger from "../sqlite/OperationLedger.ts"
 import * as SqliteReadTracker from "../sqlite/ReadTracker.ts"
 import { builtin } from "./builtin.ts"
+import type { Plane } from "./plane.ts"
 
 export interface Options {
   /** The state file; one a workspace, never inside it. */
@@ -55,21 +51,10 @@ export type StateRefused = Database.DatabaseRefused | StateUnavailable
 
 /** Everything a main host is made of, without providers. */
 export type Services =
-  | SandboxGate.SandboxGate
-  | ApprovalGate.ApprovalGate
-  | HookGate.HookGate
-  | PermissionRules.PermissionRules
-  | OperationLedger.OperationLedger
-  | EventJournal.EventJournal
-  | ReadTracker.ReadTracker
-  | WorkspacePath.WorkspacePath
-  | FileMutationQueue.FileMutationQueue
-  | ProcessSandbox.ProcessSandbox
+  | Plane
   | Subprocess.Subprocess
   | Ripgrep.Ripgrep
   | UserInput.UserInput
-  | FileSystem.FileSystem
-  | Path.Path
 
 export const services = (options: Options): Layer.Layer<Services, StateRefused> => {
   const durable = Layer.mergeAll(

@@ -8,8 +8,6 @@
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import type * as FileSystem from "@effect/platform/FileSystem"
-import type * as Path from "@effect/platform/Path"
 import * as Layer from "effect/Layer"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { Confinement } from "../../src/contract/Policy.ts"
@@ -25,6 +23,7 @@ import * as ToolHost from "../../src/host/ToolHost.ts"
 import * as EventJournal from "../../src/journal/EventJournal.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
 import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
+import type { Plane } from "./plane.ts"
 
 export interface Options {
   /** Default `none`. */
@@ -38,19 +37,7 @@ export interface Options {
 }
 
 /** Everything a host is made of, without providers. */
-export type Services =
-  | SandboxGate.SandboxGate
-  | ApprovalGate.ApprovalGate
-  | HookGate.HookGate
-  | PermissionRules.PermissionRules
-  | OperationLedger.OperationLedger
-  | EventJournal.EventJournal
-  | ReadTracker.ReadTracker
-  | WorkspacePath.WorkspacePath
-  | FileMutationQueue.FileMutationQueue
-  | ProcessSandbox.ProcessSandbox
-  | FileSystem.FileSystem
-  | Path.Path
+export type Services = Plane
 
 export const services = (options: Options = {}): Layer.Layer<Services> => {
   const { confinement = "none" } = options

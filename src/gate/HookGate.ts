@@ -234,13 +234,13 @@ export const before = Effect.fnUntraced(function*(hooks: Hooks, call: HookCall, 
 
 /** Asks every guard about the call as it is going to run. A guard that fails, or answers nonsense, denies. */
 export const guard = Effect.fnUntraced(function*(hooks: Hooks, call: HookCall, turn: Turn) {
-  for (const { name, run, tools } of hooks.guards) {
-    if (!applies({ name, ...tools === undefined ? {} : { tools } }, call.toolName)) continue
-    const answer = yield* attempt(Effect.suspend(() => run(call, turn)), undefined)
+  for (const guard of hooks.guards) {
+    if (!applies(guard, call.toolName)) continue
+    const answer = yield* attempt(Effect.suspend(() => guard.run(call, turn)), undefined)
     const reason = "failure" in answer ? `the guard itself failed: ${answer.reason}` : answer.value
     if (reason === undefined) continue
     return yield* new GuardDenied({
-      guard: name,
+      guard: guard.name,
       reason: typeof reason === "string" ? prose(reason) : "it answered nonsense"
     })
   }

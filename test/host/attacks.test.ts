@@ -360,13 +360,18 @@ describe("whatever a tool or a hook hands over", () => {
   it.scopedLive("two calls of one id leave one start and one item in the journal", () =>
     Effect.gen(function*() {
       const { root } = yield* workspace
-      const { provider } = probe({ policy: "auto", body: Effect.as(Effect.sleep("20 millis"), "done") })
+      const release = yield* Deferred.make<void>()
+      const { provider } = probe({ policy: "auto", body: Effect.as(Deferred.await(release), "done") })
       yield* Effect.gen(function*() {
         const host = yield* ToolHost
         const journal = yield* EventJournal
         const session = yield* host.openTurn({ workspace: root, ...ids })
         const call = ToolCall.make({ callId: "c", toolName: "probe" })
-        yield* Effect.all([session.execute(call), session.execute(call)], { concurrency: 2 })
+        const first = yield* Effect.fork(session.execute(call))
+        yield* eventually((yield* OperationLedger.OperationLedger).list(), (list) => list.length === 1)
+        assert.strictEqual((yield* session.execute(call)).code, "tool_invocation_in_progress")
+        yield* Deferred.succeed(release, undefined)
+        yield* Fiber.join(first)
         const turn = yield* session.turn
         const tags = (yield* journal.entries(turn.threadId)).map(({ event }) => event._tag)
         assert.deepStrictEqual(tags.filter((tag) => tag.startsWith("call_")), ["call_started", "call_settled"])
