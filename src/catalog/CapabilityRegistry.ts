@@ -59,7 +59,24 @@ export class InvalidTool extends Schema.TaggedError<InvalidTool>("portcullis/Inv
   }
 }
 
-export type RegistrationError = DuplicateToolProvider | DuplicateToolName | InvalidTool
+/** A registry for children refuses what only a main agent may hold. */
+export class MainOnly extends Schema.TaggedError<MainOnly>("portcullis/MainOnly")("MainOnly", {
+  code: Schema.Literal("main_only_tool"),
+  /** `null` when the provider is refused whatever its tools are. */
+  toolName: Schema.NullOr(Schema.String),
+  providerId: Schema.String
+}) {
+  override get message() {
+    const what = this.toolName === null ? "provider" : `tool ${JSON.stringify(this.toolName)} of provider`
+    return `The ${what} ${JSON.stringify(this.providerId)} is for a main agent alone.`
+  }
+}
+
+export type RegistrationError = DuplicateToolProvider | DuplicateToolName | InvalidTool | MainOnly
+
+/** Tools and a provider that control the user's machine: never a child's, whatever they declare (seed 5.2). */
+export const reservedTools: ReadonlySet<string> = new Set(["browser_use", "computer_use"])
+export const reservedProvider = "computerUse"
 
 export interface ProviderEntry {
   readonly id: string
@@ -105,17 +122,32 @@ export class CapabilityRegistry extends Context.Tag("portcullis/CapabilityRegist
    * require is taken from the environment once, here.
    */
   readonly register: <R>(provider: ToolProvider<R>) => Effect.Effect<void, RegistrationError, R | Scope.Scope>
+  /**
+   * Puts a provider in the place of the one of its id, at once: no snapshot is without it or with half of it. On a failure
+   * the old one stays; when there is none this is `register`. Ends with its own scope, and the scope of the one before no
+   * longer matters. A provider that is switched off stays switched off.
+   */
+  readonly replace: <R>(provider: ToolProvider<R>) => Effect.Effect<void, RegistrationError, R | Scope.Scope>
   /** Switches a provider on or off, or marks it broken; `false` when there is none of that id. */
   readonly setPolicy: (providerId: string, policy: ProviderPolicy) => Effect.Effect<boolean>
   /** What is registered now; the same object until something changes. */
   readonly snapshot: Effect.Effect<Snapshot>
 }>() {}
 
+export interface Options {
+  /** Of `shared`, whatever only a main agent may hold is refused with `main_only_tool`. Default `main`: all is taken. */
+  readonly reach?: Reach
+}
+
 /** An empty registry. */
-export const make: Effect.Effect<CapabilityRegistry["Type"]> = Effect.gen(function*() {
+export const make = Effect.fnUntraced(function*(
+  options: Options = {}
+): Effect.fn.Return<CapabilityRegistry["Type"]> {
   const sha256 = yield* Digest
   const providers = new Map<string, ProviderEntry>()
   const tools = new Map<string, RegisteredTool>()
+  /** By provider id; the list itself tells one registration from the next of the same id. */
+  const registrations = new Map<string, ReadonlyArray<RegisteredTool>>()
   let version = 0
   let current: Snapshot | undefined
 
@@ -124,13 +156,17 @@ export const make: Effect.Effect<CapabilityRegistry["Type"]> = Effect.gen(functi
     current = undefined
   }
 
-  const clash = (provider: ToolProvider<unknown>): DuplicateToolProvider | DuplicateToolName | undefined => {
-    if (providers.has(provider.id)) {
+  const clash = (
+    provider: ToolProvider<unknown>,
+    replacing: boolean
+  ): DuplicateToolProvider | DuplicateToolName | undefined => {
+    if (!replacing && providers.has(provider.id)) {
       return new DuplicateToolProvider({ code: "duplicate_tool_provider", providerId: provider.id })
     }
     const own = new Set<string>()
     for (const { name } of provider.tools) {
-      const holder = own.has(name) ? provider.id : tools.get(name)?.providerId
+      const known = tools.get(name)?.providerId
+      const holder = own.has(name) ? provider.id : known === provider.id ? undefined : known
       if (holder !== undefined) {
         return new DuplicateToolName({ code: "duplicate_tool_name", toolName: name, providerId: holder })
       }
@@ -139,7 +175,14 @@ export const make: Effect.Effect<CapabilityRegistry["Type"]> = Effect.gen(functi
     return undefined
   }
 
-  const register = Effect.fnUntraced(function*<R>(provider: ToolProvider<R>) {
+  const remove = (providerId: string): void => {
+    for (const { spec } of registrations.get(providerId) ?? []) tools.delete(spec.name)
+    registrations.delete(providerId)
+    providers.delete(providerId)
+  }
+
+  const add = Effect.fnUntraced(function*<R>(provider: ToolProvider<R>, replacing: boolean) {
+    if (options.reach === "shared") yield* forChildren(provider)
     const context = yield* Effect.context<R>()
     const loaded = yield* Effect.forEach(provider.tools, (tool) =>
       Effect.mapError(
@@ -157,29 +200,33 @@ export const make: Effect.Effect<CapabilityRegistry["Type"]> = Effect.gen(functi
       ))
     yield* Effect.acquireRelease(
       Effect.suspend(() => {
-        const duplicate = clash(provider)
+        const duplicate = clash(provider, replacing)
         if (duplicate !== undefined) return Effect.fail(duplicate)
+        const before = providers.get(provider.id)?.policy
+        remove(provider.id)
         providers.set(provider.id, {
           id: provider.id,
           kind: provider.kind,
-          policy: provider.policy,
+          policy: before?.enabled === false ? before : provider.policy,
           reach: provider.tools.every((tool) => tool.reach === "shared") ? "shared" : "main"
         })
+        registrations.set(provider.id, loaded)
         for (const tool of loaded) tools.set(tool.spec.name, tool)
         changed()
         return Effect.void
       }),
       () =>
         Effect.sync(() => {
-          providers.delete(provider.id)
-          for (const tool of loaded) tools.delete(tool.spec.name)
+          if (registrations.get(provider.id) !== loaded) return
+          remove(provider.id)
           changed()
         })
     )
   })
 
   return CapabilityRegistry.of({
-    register,
+    register: (provider) => add(provider, false),
+    replace: (provider) => add(provider, true),
     setPolicy: (providerId, policy) =>
       Effect.sync(() => {
         const entry = providers.get(providerId)
@@ -208,7 +255,7 @@ export const layer = <const Providers extends ReadonlyArray<ToolProvider<unknown
 ): Layer.Layer<CapabilityRegistry, RegistrationError, RequirementsOf<Providers[number]>> =>
   Layer.scoped(
     CapabilityRegistry,
-    Effect.tap(make, (registry) =>
+    Effect.tap(make(), (registry) =>
       Effect.forEach(
         // Each element is the union of the tuple's members; widening the requirements to their union loses nothing.
         providers as ReadonlyArray<ToolProvider<RequirementsOf<Providers[number]>>>,
@@ -218,6 +265,16 @@ export const layer = <const Providers extends ReadonlyArray<ToolProvider<unknown
   )
 
 type RequirementsOf<P> = P extends ToolProvider<infer R> ? R : never
+
+const forChildren = (provider: ToolProvider<unknown>): Effect.Effect<void, MainOnly> => {
+  const refuse = (toolName: string | null) =>
+    Effect.fail(new MainOnly({ code: "main_only_tool", toolName, providerId: provider.id }))
+  const tool = provider.tools.find(({ interactive, name, reach }) =>
+    reach !== "shared" || interactive || reservedTools.has(name)
+  )
+  if (tool !== undefined) return refuse(tool.name)
+  return provider.reach === "shared" && provider.id !== reservedProvider ? Effect.void : refuse(null)
+}
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
 

@@ -23,12 +23,19 @@ export interface Hidden {
   readonly reason: string
 }
 
+/**
+ * What a tool's calls may run together with: `read_only` is for built-in tools declared parallel-safe, `delegation` for
+ * `delegate_task` of a delegation provider; all others are `serial` (decisions, Channel, "read-only lane").
+ */
+export type Lane = "serial" | "read_only" | "delegation"
+
 export interface Catalog {
   /** Sorted by name, by code unit. */
   readonly tools: ReadonlyArray<ToolSpec>
   readonly fingerprint: Fingerprint
-  /** Whether several calls of a listed, built-in tool may run at once. */
-  readonly parallelSafe: (toolName: string) => boolean
+  readonly lane: (toolName: string) => Lane
+  /** Whether a tool does nothing but ask the user. */
+  readonly interactive: (toolName: string) => boolean
   /** Computed when asked for; sorted like `tools`. */
   readonly explain: () => ReadonlyArray<Hidden>
 }
@@ -137,11 +144,15 @@ export const makeBuilder = (sha256: Sha256): (options: BuildOptions) => Catalog 
     return {
       tools,
       fingerprint,
-      parallelSafe: (toolName) => {
+      lane: (toolName) => {
         const registered = snapshot.tools.get(toolName)
-        return registered !== undefined && registered.tool.parallelSafe && registered.tool.kind === "tool_call" &&
-          snapshot.providers.get(registered.providerId)?.kind === "built-in"
+        if (registered === undefined) return "serial"
+        const { providerId, tool } = registered
+        const kind = snapshot.providers.get(providerId)?.kind
+        if (kind === "delegation" && tool.name === "delegate_task") return "delegation"
+        return kind === "built-in" && tool.parallelSafe && tool.kind === "tool_call" ? "read_only" : "serial"
       },
+      interactive: (toolName) => snapshot.tools.get(toolName)?.tool.interactive === true,
       explain: () =>
         snapshot.sorted.flatMap((registered) => {
           const refusal = refusalOf(registered, options, plan, providers)

@@ -34,7 +34,12 @@ export type NameFilter = typeof NameFilter.Type
 export const PlanContext = Schema.Struct({
   planId: Schema.String,
   operation: Schema.Literal("draft", "refine"),
-  relativePath: Schema.String
+  relativePath: Schema.String,
+  /** The workspace the plan was reserved in; one that is not the turn's own is refused when the plan is written. */
+  workspaceRoot: exact(Schema.String),
+  title: exact(Schema.String),
+  /** What the user asked for, in their words. */
+  sourceRequest: exact(Schema.String)
 })
 export type PlanContext = typeof PlanContext.Type
 
@@ -104,8 +109,11 @@ export const names = (filter: NameFilter | undefined): Names => ({
 })
 
 /** Only what both allow, without what either denies. */
-export const narrow = (asked: NameFilter | undefined, limit: NameFilter | undefined): Names => {
-  const left = names(asked)
+export const narrow = (asked: NameFilter | undefined, limit: NameFilter | undefined): Names =>
+  within(names(asked), limit)
+
+/** What one more filter leaves of names. */
+export const within = (left: Names, limit: NameFilter | undefined): Names => {
   const right = names(limit)
   const allow = left.allow === undefined || right.allow === undefined
     ? left.allow ?? right.allow

@@ -83,7 +83,7 @@ const refusal = (code: ReadRequired["code"], resolved: Resolved, reason: string)
 const unread = (resolved: Resolved, reason: string): ReadRequired =>
   refusal("read_before_edit_required", resolved, reason)
 
-/** How many threads are remembered, and of each how many files: those used last. */
+/** How many threads are remembered by default, and of each how many files: those used last. */
 export const maxThreads = 128
 export const maxFiles = 128
 
@@ -134,7 +134,7 @@ const touch = <A>(map: Map<string, A>, key: string, value: A, max: number): void
   }
 }
 
-const memoryStore = Effect.sync((): SeenStore => {
+const memoryStore = (limit: number): SeenStore => {
   const threads = new Map<string, Map<string, Seen>>()
   return {
     get: (threadId, path) =>
@@ -142,21 +142,32 @@ const memoryStore = Effect.sync((): SeenStore => {
         const files = threads.get(threadId)
         const seen = files?.get(path)
         if (files === undefined || seen === undefined) return undefined
-        touch(threads, threadId, files, maxThreads)
+        touch(threads, threadId, files, limit)
         touch(files, path, seen, maxFiles)
         return seen
       }),
     put: (threadId, path, seen) =>
       Effect.sync(() => {
         const files = threads.get(threadId) ?? new Map<string, Seen>()
-        touch(threads, threadId, files, maxThreads)
+        touch(threads, threadId, files, limit)
         touch(files, path, seen, maxFiles)
       }),
     clear: (threadId) => Effect.sync(() => void threads.delete(threadId))
   }
-})
+}
+
+export interface MemoryOptions {
+  /** How many threads are remembered, those used last. Default 128. */
+  readonly threads?: number
+}
+
+/** A tracker that is forgotten with the process. */
+export const makeMemory = (
+  options: MemoryOptions = {}
+): Effect.Effect<ReadTracker["Type"], never, FileSystem.FileSystem> =>
+  Effect.suspend(() => make(memoryStore(options.threads ?? maxThreads)))
 
 export const layerMemory: Layer.Layer<ReadTracker, never, FileSystem.FileSystem> = Layer.effect(
   ReadTracker,
-  Effect.flatMap(memoryStore, make)
+  makeMemory()
 )

@@ -40,7 +40,8 @@ import {
   TurnId,
   TurnMode,
   TurnSpec,
-  type TurnSpecInput
+  type TurnSpecInput,
+  within
 } from "../contract/Turn.ts"
 import { ReadTracker } from "../file/ReadTracker.ts"
 import { WorkspacePath } from "../file/WorkspacePath.ts"
@@ -76,10 +77,17 @@ export interface TurnSession {
    */
   readonly execute: (call: ToolCall) => Effect.Effect<ToolResult>
   /**
-   * Changes modes for the calls that have not run yet, within the host's authority. Returns the turn as it is then; modes
-   * that are none change nothing and are `turn_spec_invalid`.
+   * Changes modes for the calls that have not run yet, within the host's authority and what `narrow` has left. Returns the
+   * turn as it is then; modes that are none change nothing and are `turn_spec_invalid`.
    */
   readonly setMode: (mode: TurnMode) => Effect.Effect<Turn, TurnRefused>
+  /**
+   * Takes away, for good: every call that is not claimed yet (step 14) is held against what is left, also one that waits
+   * for an approval or in a hook. The catalog stays as it is. Returns the turn as it is then; an interruption waits for it.
+   */
+  readonly narrow: (limits: Authority) => Effect.Effect<Turn>
+  /** Forgets what the thread has read, as when its context is compacted. */
+  readonly forget: Effect.Effect<void>
   /** The change of the live tools against this frozen catalog, once for each distinct change, for a note to the model. */
   readonly drift: Effect.Effect<typeof CatalogChanged.Type | undefined>
 }
@@ -91,7 +99,7 @@ export class ToolHost extends Context.Tag("portcullis/ToolHost")<ToolHost, {
   readonly execute: (call: ToolCall, spec: TurnSpecInput) => Effect.Effect<ToolResult, TurnRefused>
 }>() {}
 
-/** The most a turn of this host can get, whatever it asks for. */
+/** The most a turn can get, whatever it asks for. What is not given is no limit. */
 export interface Authority {
   readonly sandboxMode?: SandboxMode
   readonly approvalPolicy?: ApprovalPolicy
@@ -139,6 +147,7 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
     const fileSystem = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const sha256 = yield* Digest
+    const reads = yield* ReadTracker
     const planTools = new Set(options.planTools ?? defaultPlanTools)
     const channel = makeChannel({
       sha256,
@@ -146,7 +155,7 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
       approvals: yield* ApprovalGate,
       ledger: yield* OperationLedger,
       paths: yield* WorkspacePath,
-      reads: yield* ReadTracker,
+      reads,
       rules: yield* PermissionRules,
       planTools,
       trustedTools: new Set(options.trustedTools),
@@ -159,17 +168,7 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
     const directory = (root: string): Effect.Effect<boolean> =>
       Effect.match(fileSystem.stat(root), { onFailure: () => false, onSuccess: (info) => info.type === "Directory" })
 
-    const clamp = (mode: TurnMode) => ({
-      threadMode: stricterThreadMode(authority.threadMode ?? "agent", mode.threadMode ?? "agent"),
-      sandboxMode: stricterSandbox(
-        authority.sandboxMode ?? "danger-full-access",
-        mode.sandboxMode ?? options.defaults?.sandboxMode ?? defaultSandboxMode
-      ),
-      approvalPolicy: stricterApproval(
-        authority.approvalPolicy ?? "auto",
-        mode.approvalPolicy ?? options.defaults?.approvalPolicy ?? defaultApprovalPolicy
-      )
-    })
+    const most = stricter({ threadMode: "agent", sandboxMode: "danger-full-access", approvalPolicy: "auto" }, authority)
 
     const grant = Effect.fnUntraced(function*(input: TurnSpecInput) {
       const spec = yield* Effect.mapError(decodeSpec(input), refuseSpec)
@@ -186,7 +185,11 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
         turnId: spec.turnId ?? TurnId.make(`turn_${globalThis.crypto.randomUUID()}`),
         workspace,
         roots: Object.freeze([workspace, ...extra]),
-        ...clamp(spec),
+        ...stricter(most, {
+          threadMode: spec.threadMode ?? "agent",
+          sandboxMode: spec.sandboxMode ?? options.defaults?.sandboxMode ?? defaultSandboxMode,
+          approvalPolicy: spec.approvalPolicy ?? options.defaults?.approvalPolicy ?? defaultApprovalPolicy
+        }),
         plan: spec.plan,
         providers: narrow(spec.providers, authority.providers),
         tools: narrow(spec.tools, authority.tools),
@@ -233,6 +236,15 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
       const { catalog, snapshot } = yield* survey(now)
       const pins: Pins = { snapshot, catalog, hooks: yield* hooks.current, now: () => now }
       const changing = yield* FifoSemaphore.make(1)
+      const become = (changed: () => Turn): Effect.Effect<Turn> =>
+        changing.withPermit(Effect.suspend(() => {
+          const turn = Object.freeze(changed())
+          return Effect.map(look(turn), (next) => {
+            now = { ...next, open: now.open }
+            return turn
+          })
+        }))
+      let ceiling = most
       const ids = { threadId: granted.threadId, turnId: granted.turnId }
       yield* Effect.acquireRelease(
         Effect.flatMap(
@@ -257,18 +269,22 @@ export const make = (options: Options = {}): Effect.Effect<ToolHost["Type"], nev
         catalog,
         execute: (call) => Effect.suspend(() => now.open ? channel.execute(pins, call) : closedResult(pins, call)),
         setMode: (input) =>
-          Effect.flatMap(decodeMode(input), (mode) =>
-            changing.withPermit(Effect.suspend(() => {
-              const { approvalPolicy, sandboxMode, threadMode } = now.turn
-              const turn = Object.freeze({
-                ...now.turn,
-                ...clamp({ approvalPolicy, sandboxMode, threadMode, ...mode })
-              })
-              return Effect.map(look(turn), (next) => {
-                now = { ...next, open: now.open }
-                return turn
-              })
-            }))),
+          Effect.flatMap(
+            decodeMode(input),
+            (mode) => become(() => ({ ...now.turn, ...stricter(ceiling, { ...modesOf(now.turn), ...mode }) }))
+          ),
+        narrow: (limits) =>
+          Effect.uninterruptible(become(() => {
+            ceiling = stricter(ceiling, limits)
+            return {
+              ...now.turn,
+              ...stricter(ceiling, now.turn),
+              providers: within(now.turn.providers, limits.providers),
+              tools: within(now.turn.tools, limits.tools),
+              skills: within(now.turn.skills, limits.skills)
+            }
+          })),
+        forget: reads.clear(granted.threadId),
         drift: Effect.suspend(() => {
           if (announced !== undefined) {
             const first = announced
@@ -303,6 +319,21 @@ const decodeSpec = Schema.decodeUnknown(TurnSpec, { onExcessProperty: "error" })
 
 const decodeMode = (mode: TurnMode): Effect.Effect<TurnMode, TurnRefused> =>
   Effect.mapError(Schema.decodeUnknown(TurnMode, { onExcessProperty: "error" })(mode), refuseSpec)
+
+type Modes = Required<TurnMode>
+
+const modesOf = ({ approvalPolicy, sandboxMode, threadMode }: Turn): Modes => ({
+  approvalPolicy,
+  sandboxMode,
+  threadMode
+})
+
+/** Of each mode the stricter one. */
+const stricter = (ceiling: Modes, mode: TurnMode): Modes => ({
+  threadMode: stricterThreadMode(ceiling.threadMode, mode.threadMode ?? ceiling.threadMode),
+  sandboxMode: stricterSandbox(ceiling.sandboxMode, mode.sandboxMode ?? ceiling.sandboxMode),
+  approvalPolicy: stricterApproval(ceiling.approvalPolicy, mode.approvalPolicy ?? ceiling.approvalPolicy)
+})
 
 const textOnly: ModelCapabilities = { inputModalities: ["text"] }
 

@@ -147,7 +147,7 @@ export const make = <
     readonly success: Schema.Schema<Success, SuccessEncoded>
     readonly handler: (args: Args) => Effect.Effect<Success, E, R>
   }
-): Tool<Name, Exclude<R, ToolInvocation>, ToolReach> => {
+): Tool<Name, Exclude<R, ToolInvocation>, NoInfer<ToolReach>> => {
   const decode = ParseResult.decodeUnknownEither(options.parameters, { onExcessProperty: "error" })
   const encodeArguments = ParseResult.encodeEither(options.parameters)
   const encodeSuccess = ParseResult.encodeEither(options.success)
@@ -185,7 +185,7 @@ export const fromJsonSchema = <
     readonly parameters: JsonObject
     readonly handler: (args: JsonObject) => Effect.Effect<Json, E, R>
   }
-): Tool<Name, Exclude<R, ToolInvocation>, ToolReach> => {
+): Tool<Name, Exclude<R, ToolInvocation>, NoInfer<ToolReach>> => {
   const load = Effect.map(
     compileJsonSchema(options.parameters),
     (validate): Prepare<Exclude<R, ToolInvocation>> => (received) => {

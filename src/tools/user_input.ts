@@ -116,6 +116,8 @@ const named = <const Name extends string>(name: Name) =>
     description: "Ask the user one or several questions and wait for the answers. Offer options where you can.",
     kind: "tool_call",
     policy: "auto",
+    // A child has no user: whoever delegated to it answers for it.
+    reach: "main",
     readOnly: true,
     interactive: true,
     codes,

@@ -29,7 +29,7 @@ const openCatalog = (spec: { readonly workspace: string }) => Effect.flatMap(Too
 describe("CapabilityRegistry", () => {
   it.scoped("refuses a provider id and a tool name that exist, and stays as it was", () =>
     Effect.gen(function*() {
-      const registry = yield* CapabilityRegistry.make
+      const registry = yield* CapabilityRegistry.make()
       yield* registry.register(provider("one", "a", "b"))
       const before = yield* registry.snapshot
       const sameId = yield* Effect.flip(registry.register(provider("one", "c")))
@@ -43,7 +43,7 @@ describe("CapabilityRegistry", () => {
 
   it.scoped("forgets a provider when its scope closes, and its names are free again", () =>
     Effect.gen(function*() {
-      const registry = yield* CapabilityRegistry.make
+      const registry = yield* CapabilityRegistry.make()
       const scope = yield* Scope.make()
       yield* Scope.extend(registry.register(provider("one", "a")), scope)
       assert.isTrue((yield* registry.snapshot).tools.has("a"))
@@ -54,7 +54,7 @@ describe("CapabilityRegistry", () => {
 
   it.scoped("refuses names that not every model can carry, and schemas that are none", () =>
     Effect.gen(function*() {
-      const registry = yield* CapabilityRegistry.make
+      const registry = yield* CapabilityRegistry.make()
       for (const name of ["", "a b", "a.b", "名", "x".repeat(65), "read\n"]) {
         const refused = yield* Effect.flip(registry.register(provider("p", name)))
         assert.strictEqual(refused.code, "invalid_tool", name)

@@ -1,6 +1,7 @@
 /** A turn session and a journal in memory: enough of the channel to test what stands on it. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import type { Lane } from "../../src/catalog/Catalog.ts"
 import type { CatalogChanged, Event } from "../../src/contract/Event.ts"
 import type { Json, JsonObject } from "../../src/contract/Json.ts"
 import type { ApprovalPolicy } from "../../src/contract/Policy.ts"
@@ -45,13 +46,16 @@ export interface FakeOptions {
   readonly memory: MemoryJournal
   readonly tools: Readonly<Record<string, FakeTool>>
   readonly approvalPolicy?: () => ApprovalPolicy
-  readonly parallelSafe?: (toolName: string) => boolean
+  readonly lane?: (toolName: string) => Lane
+  readonly interactive?: (toolName: string) => boolean
+  /** Default `turn`. */
+  readonly turnId?: string
   readonly drift?: () => typeof CatalogChanged.Type | undefined
 }
 
-export const fakeTurn = (approvalPolicy: ApprovalPolicy): Turn => ({
+export const fakeTurn = (approvalPolicy: ApprovalPolicy, turnId = "turn"): Turn => ({
   threadId: ThreadId.make("thread"),
-  turnId: TurnId.make("turn"),
+  turnId: TurnId.make(turnId),
   workspace: "/",
   roots: ["/"],
   threadMode: "agent",
@@ -68,7 +72,9 @@ export const fakeTurn = (approvalPolicy: ApprovalPolicy): Turn => ({
 
 const answer = (options: FakeOptions, call: ToolCall): Effect.Effect<Json, Refused> => {
   const tool = Object.hasOwn(options.tools, call.toolName) ? options.tools[call.toolName] : undefined
-  if (tool === undefined) return Effect.fail({ code: "tool_unknown", message: `There is no tool ${call.toolName}.` })
+  if (tool === undefined) {
+    return Effect.fail({ code: "tool_unknown", message: `There is no tool ${call.toolName.toWellFormed()}.` })
+  }
   if (call.truncated === true) return Effect.fail({ code: "arguments_truncated", message: "The response was cut off." })
   if (typeof call.arguments !== "object" || call.arguments === null || Array.isArray(call.arguments)) {
     return Effect.fail({ code: "arguments_invalid", message: "Not an object." })
@@ -78,7 +84,7 @@ const answer = (options: FakeOptions, call: ToolCall): Effect.Effect<Json, Refus
 
 /** Settles as the channel does: an outcome and its event together, and nothing at all when it is interrupted. */
 export const fakeSession = (options: FakeOptions): TurnSession => {
-  const turn = Effect.sync(() => fakeTurn(options.approvalPolicy?.() ?? "on-request"))
+  const turn = Effect.sync(() => fakeTurn(options.approvalPolicy?.() ?? "on-request", options.turnId))
   const tools = Object.entries(options.tools).map(([name, tool]): ToolSpec => ({
     name,
     description: `Does ${name}.`,
@@ -89,7 +95,8 @@ export const fakeSession = (options: FakeOptions): TurnSession => {
     catalog: {
       tools,
       fingerprint: { fingerprint: "0000000000000000", toolCount: tools.length, toolNames: [], toolHashes: new Map() },
-      parallelSafe: options.parallelSafe ?? (() => false),
+      lane: options.lane ?? (() => "serial"),
+      interactive: options.interactive ?? (() => false),
       explain: () => []
     },
     execute: (call) =>
@@ -105,7 +112,7 @@ export const fakeSession = (options: FakeOptions): TurnSession => {
         const result: ToolResult = {
           id: `item_thread_turn_${call.callId}`,
           callId: call.callId,
-          toolName: call.toolName,
+          toolName: call.toolName.toWellFormed(),
           toolKind: "tool_call",
           isError: failed,
           code: failed ? outcome.left.code : null,
@@ -124,7 +131,7 @@ export const fakeSession = (options: FakeOptions): TurnSession => {
           options.memory.journal.append({
             _tag: "call_settled",
             threadId: ThreadId.make("thread"),
-            turnId: TurnId.make("turn"),
+            turnId: TurnId.make(options.turnId ?? "turn"),
             at: 0,
             result
           }),
@@ -132,6 +139,8 @@ export const fakeSession = (options: FakeOptions): TurnSession => {
         )
       }),
     setMode: () => turn,
+    narrow: () => turn,
+    forget: Effect.void,
     drift: Effect.sync(() => options.drift?.())
   }
 }

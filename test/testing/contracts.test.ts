@@ -10,8 +10,12 @@ import * as HostLaws from "../../src/testing/contract/ToolHost.ts"
 import { Test, workspace } from "../support/plane.ts"
 
 describe("CapabilityRegistry", () => {
-  const empty = Layer.effect(CapabilityRegistry.CapabilityRegistry, CapabilityRegistry.make)
-  for (const { law, name } of RegistryLaws.laws) it.effect(name, () => Effect.provide(law, empty))
+  const empty = (options: CapabilityRegistry.Options) =>
+    Layer.effect(CapabilityRegistry.CapabilityRegistry, CapabilityRegistry.make(options))
+  for (const { law, name } of RegistryLaws.laws) it.effect(name, () => Effect.provide(law, empty({})))
+  for (const { law, name } of [...RegistryLaws.laws, ...RegistryLaws.sharedLaws]) {
+    it.effect(`of reach shared: ${name}`, () => Effect.provide(law, empty({ reach: "shared" })))
+  }
 })
 
 const sandboxes = {

@@ -4,12 +4,17 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import { builtin, questions } from "../../layers/stacks/builtin.ts"
 import * as Test from "../../layers/stacks/Test.ts"
+import * as ChildStack from "../../src/agent/ChildStack.ts"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import { toolError } from "../../src/contract/ToolFailure.ts"
+import { Ripgrep } from "../../src/process/Ripgrep.ts"
+import { Subprocess } from "../../src/process/Subprocess.ts"
 import * as Tool from "../../src/tool/Tool.ts"
 import { ToolInvocation } from "../../src/tool/ToolInvocation.ts"
 import * as ToolProvider from "../../src/tool/ToolProvider.ts"
+import * as ComputerUse from "../../src/tools/computer_use.ts"
 
 class Deployments extends Context.Tag("test/Deployments")<Deployments, { readonly start: Effect.Effect<string> }>() {}
 
@@ -52,6 +57,31 @@ describe("the types of a tool", () => {
     forChildren(shared)
     // @ts-expect-error one main-only tool makes the whole provider main-only
     forChildren(mixed)
+  })
+
+  it("keep what only a main agent may hold out of the stack of children", () => {
+    const shared = ToolProvider.make({ id: "p", kind: "built-in", tools: [plain, asking] })
+    expectTypeOf(ChildStack.layer([shared])).toEqualTypeOf<
+      Layer.Layer<ChildStack.ChildStack, CapabilityRegistry.RegistrationError, ChildStack.Shared>
+    >()
+    expectTypeOf(ChildStack.layer([shared, builtin], { shares: [Subprocess, Ripgrep] })).toEqualTypeOf<
+      Layer.Layer<
+        ChildStack.ChildStack,
+        CapabilityRegistry.RegistrationError,
+        ChildStack.Shared | Subprocess | Ripgrep
+      >
+    >()
+    // @ts-expect-error one main-only tool makes the whole provider main-only
+    ChildStack.layer([ToolProvider.make({ id: "p", kind: "built-in", tools: [plain, deploy] })])
+    // @ts-expect-error a child has no user to ask
+    ChildStack.layer([questions])
+    // @ts-expect-error a child controls no machine
+    ChildStack.layer([ComputerUse.make()])
+    const unknown: ToolProvider.ToolProvider = shared
+    // @ts-expect-error a reach that is not known counts as main
+    ChildStack.layer([unknown])
+    // @ts-expect-error what its tools need has to be shared by name
+    ChildStack.layer([builtin], { shares: [Subprocess] })
   })
 
   it("hold a handler's failures against the codes it declares", () => {

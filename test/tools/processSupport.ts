@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync
 import { tmpdir } from "node:os"
 import * as Path from "node:path"
 import { type Json, snapshot } from "../../src/contract/Json.ts"
-import type { SandboxMode } from "../../src/contract/Policy.ts"
+import type { Reach, SandboxMode } from "../../src/contract/Policy.ts"
 import { CallId } from "../../src/contract/ToolCall.ts"
 import { SandboxBlocked } from "../../src/contract/ToolFailure.ts"
 import { names, ThreadId, type Turn, TurnId } from "../../src/contract/Turn.ts"
@@ -65,7 +65,7 @@ export const paths: WorkspacePath["Type"] = {
 
 /** Decodes the arguments as step 7 does and runs the handler, as step 15 does. */
 export const call = <R>(
-  tool: Tool<string, R, "shared">,
+  tool: Tool<string, R, Reach>,
   args: Readonly<Record<string, Json>>,
   turn: Turn,
   onProgress: (value: Json) => void = () => {}

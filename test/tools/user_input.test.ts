@@ -18,9 +18,9 @@ const asking = (args: Readonly<Record<string, Json>>, answers: ReadonlyArray<Ans
   })
 
 describe("user_input and request_user_input", () => {
-  it("only ask, and are alike", () => {
+  it("only ask, are for the main agent alone, and are alike", () => {
     for (const tool of [userInput, requestUserInput]) {
-      assert.deepInclude(tool, { kind: "tool_call", policy: "auto", readOnly: true, interactive: true })
+      assert.deepInclude(tool, { kind: "tool_call", policy: "auto", readOnly: true, interactive: true, reach: "main" })
     }
     assert.deepStrictEqual(userInput.parameters, requestUserInput.parameters)
   })

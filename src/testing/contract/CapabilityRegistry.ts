@@ -13,20 +13,17 @@ import * as Tool from "../../tool/Tool.ts"
 import * as ToolProvider from "../../tool/ToolProvider.ts"
 import { equal, expect, type Law, law } from "./Law.ts"
 
+const tool = (name: string) =>
+  Tool.make(name, {
+    description: name,
+    parameters: Schema.Struct({}),
+    success: Schema.String,
+    handler: () => Effect.succeed(name)
+  })
+
 /** A provider of no-op tools to test with. */
 export const provider = (id: string, ...names: ReadonlyArray<string>) =>
-  ToolProvider.make({
-    id,
-    kind: "built-in",
-    tools: names.map((name) =>
-      Tool.make(name, {
-        description: name,
-        parameters: Schema.Struct({}),
-        success: Schema.String,
-        handler: () => Effect.succeed(name)
-      })
-    )
-  })
+  ToolProvider.make({ id, kind: "built-in", tools: names.map(tool) })
 
 const names = Effect.flatMap(
   CapabilityRegistry,
@@ -76,6 +73,97 @@ export const laws: ReadonlyArray<Law<CapabilityRegistry>> = [
       const after = yield* registry.snapshot
       yield* equal(after.providers.get("one")?.policy.reason, "broken", "the new snapshot's policy")
       yield* equal(yield* registry.setPolicy("none", usable), false, "a policy for no provider")
+    }))
+  ),
+  law(
+    "a replaced provider changes at once, and ends with the scope of the newest",
+    Effect.scoped(Effect.gen(function*() {
+      const registry = yield* CapabilityRegistry
+      const [first, second] = yield* Effect.all([Scope.make(), Scope.make()])
+      yield* Scope.extend(registry.replace(provider("one", "a", "b")), first)
+      const before = yield* registry.snapshot
+      yield* Scope.extend(registry.replace(provider("one", "b", "c")), second)
+      const after = yield* registry.snapshot
+      yield* equal(after.version, before.version + 1, "the version")
+      yield* equal(yield* names, ["b", "c"], "replaced")
+      yield* expect(before.tools.get("b") !== after.tools.get("b"), "a tool of the old provider is left")
+      yield* registry.register(provider("two", "a"))
+      yield* Scope.close(first, Exit.void)
+      yield* equal(yield* names, ["a", "b", "c"], "after the old scope closed")
+      yield* Scope.close(second, Exit.void)
+      yield* equal(yield* names, ["a"], "after the new scope closed")
+      yield* registry.register(provider("one", "b"))
+    }))
+  ),
+  law(
+    "a replacement that is refused leaves the old provider",
+    Effect.scoped(Effect.gen(function*() {
+      const registry = yield* CapabilityRegistry
+      yield* registry.register(provider("one", "a"))
+      yield* registry.register(provider("two", "b"))
+      const before = yield* registry.snapshot
+      const clash = yield* Effect.flip(registry.replace(provider("one", "c", "b")))
+      yield* equal(clash.code, "duplicate_tool_name", "a name of another provider")
+      const twice = yield* Effect.flip(registry.replace(provider("one", "a", "a")))
+      yield* equal(twice.code, "duplicate_tool_name", "a name twice")
+      const unnamed = yield* Effect.flip(registry.replace(provider("one", "")))
+      yield* equal(unnamed.code, "invalid_tool", "no name")
+      yield* expect((yield* registry.snapshot) === before, "the snapshot is another one")
+    }))
+  ),
+  law(
+    "a provider that was switched off stays so when it is replaced, and one that was broken does not",
+    Effect.scoped(Effect.gen(function*() {
+      const registry = yield* CapabilityRegistry
+      const policy = Effect.map(registry.snapshot, ({ providers }) => providers.get("one")?.policy)
+      yield* registry.register(provider("one", "a"))
+      yield* registry.setPolicy("one", { enabled: true, available: false, reason: "broken" })
+      yield* registry.replace(provider("one", "a"))
+      yield* equal(yield* policy, usable, "after it was broken")
+      const off = { enabled: false, available: true, reason: "not today" }
+      yield* registry.setPolicy("one", off)
+      yield* registry.replace(provider("one", "a"))
+      yield* equal(yield* policy, off, "after it was switched off")
+    }))
+  )
+]
+
+/** What no child may hold, with the tool it is refused for. */
+const mainOnly: ReadonlyArray<readonly [ToolProvider.ToolProvider, string | null]> = [
+  [ToolProvider.make({ id: "p", kind: "gui", tools: [tool("fine"), { ...tool("main"), reach: "main" }] }), "main"],
+  [ToolProvider.make({ id: "p", kind: "gui", tools: [{ ...tool("asks"), interactive: true }] }), "asks"],
+  [provider("p", "fine", "computer_use"), "computer_use"],
+  [provider("p", "browser_use"), "browser_use"],
+  [provider("computerUse", "fine"), null],
+  [provider("computerUse"), null],
+  [{ ...provider("p", "fine"), reach: "main" }, null]
+]
+
+/** What a registry of reach `shared` does besides. The laws start from one that is empty. */
+export const sharedLaws: ReadonlyArray<Law<CapabilityRegistry>> = [
+  law(
+    "what only a main agent may hold is refused, first or later, and nothing of it is registered",
+    Effect.scoped(Effect.gen(function*() {
+      const registry = yield* CapabilityRegistry
+      const attempts = Effect.forEach(
+        mainOnly,
+        ([refused, toolName]) =>
+          Effect.forEach(
+            [registry.register(refused), registry.replace(refused)],
+            (attempt) =>
+              Effect.flatMap(Effect.flip(attempt), (error) =>
+                equal(
+                  [error.code, "toolName" in error ? error.toolName : undefined],
+                  ["main_only_tool", toolName],
+                  `${refused.id} ${refused.tools.map(({ name }) => name).join(" ")}`
+                ))
+          )
+      )
+      yield* attempts
+      yield* equal(yield* names, [], "the names")
+      yield* registry.register(provider("p", "fine"))
+      yield* attempts
+      yield* equal(yield* names, ["fine"], "the names later")
     }))
   )
 ]

@@ -17,18 +17,16 @@ import { equal, expect, type Law, law } from "./Law.ts"
 
 const base = { description: "", policy: "auto", parameters: Schema.Struct({}), success: Schema.String } as const
 
-/** Tools that succeed, die, interrupt themselves, and want approval. */
-export const provider = ToolProvider.make({
-  id: "laws",
-  kind: "built-in",
-  tools: [
-    Tool.make("fine", { ...base, handler: () => Effect.succeed("fine") }),
-    Tool.make("dies", { ...base, handler: () => Effect.die("dead") }),
-    Tool.make("stops", { ...base, handler: () => Effect.interrupt }),
-    Tool.make("hangs", { ...base, handler: () => Effect.never }),
-    Tool.make("asks", { ...base, policy: "on-request", handler: () => Effect.succeed("asked") })
-  ]
-})
+const tools = [
+  Tool.make("fine", { ...base, handler: () => Effect.succeed("fine") }),
+  Tool.make("dies", { ...base, handler: () => Effect.die("dead") }),
+  Tool.make("stops", { ...base, handler: () => Effect.interrupt }),
+  Tool.make("hangs", { ...base, handler: () => Effect.never }),
+  Tool.make("asks", { ...base, policy: "on-request", handler: () => Effect.succeed("asked") })
+]
+
+/** Tools that succeed, die, interrupt themselves, hang, and want approval. */
+export const provider = ToolProvider.make({ id: "laws", kind: "built-in", tools })
 
 export const laws = (workspace: string): ReadonlyArray<Law<ToolHost>> => [
   law(
@@ -84,6 +82,33 @@ export const laws = (workspace: string): ReadonlyArray<Law<ToolHost>> => [
       yield* Scope.close(scope, Exit.void)
       yield* equal((yield* session.execute(ToolCall.make({ toolName: "fine" }))).code, "tool_not_started", "code")
     })
+  ),
+  law(
+    "what is taken away from a turn stays away, and its catalog stays as it was",
+    Effect.scoped(Effect.gen(function*() {
+      const session = yield* Effect.flatMap(ToolHost, (host) => host.openTurn({ workspace }))
+      const listed = session.catalog.fingerprint.toolNames
+      const narrowed = yield* session.narrow({
+        tools: { deny: ["dies"] },
+        sandboxMode: "read-only",
+        threadMode: "plan"
+      })
+      yield* session.narrow({ tools: { allow: ["dies", "fine"] } })
+      const { approvalPolicy, sandboxMode, threadMode } = yield* session.setMode({
+        sandboxMode: "danger-full-access",
+        threadMode: "agent"
+      })
+      yield* equal(
+        { approvalPolicy, sandboxMode, threadMode },
+        { approvalPolicy: narrowed.approvalPolicy, sandboxMode: "read-only", threadMode: "plan" },
+        "the modes"
+      )
+      const expected = { fine: "plan_mode_blocked", dies: "tool_not_advertised", asks: "tool_not_advertised" }
+      for (const [toolName, code] of Object.entries(expected)) {
+        yield* equal((yield* session.execute(ToolCall.make({ toolName }))).code, code, toolName)
+      }
+      yield* equal(session.catalog.fingerprint.toolNames, listed, "the catalog")
+    }))
   ),
   law(
     "a turn without a folder to work in is refused",
