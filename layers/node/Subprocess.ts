@@ -36,7 +36,8 @@ export interface Options {
 const builtIn = [
   ...["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP"],
   ...["LANG", "LC_*", "TERM", "COLORTERM", "NO_COLOR"],
-  ...["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"]
+  // Not XDG_RUNTIME_DIR: the sockets of the desktop session are there.
+  ...["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"]
 ]
 const builtInWindows = [
   ...["Path", "PATHEXT", "SystemRoot", "SystemDrive", "windir", "ComSpec", "USERNAME", "USERPROFILE", "APPDATA"],

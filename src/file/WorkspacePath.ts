@@ -36,7 +36,10 @@ export class WorkspacePath extends Context.Tag("portcullis/WorkspacePath")<Works
     turn: Pick<Turn, "workspace" | "roots">,
     path: string
   ) => Effect.Effect<Resolved, FileError<PathCode>>
-  /** As `resolve`, for reading: outside the roots is `outside_workspace` unless the turn has full access. */
+  /**
+   * As `resolve`, for reading: outside the roots and the readable folders is `outside_workspace` unless the turn has
+   * full access.
+   */
   readonly forRead: (turn: Turn, path: string) => Effect.Effect<Resolved, FileError<PathCode>>
   /**
    * As `resolve`, for writing: outside the roots is `sandbox_write_blocked` unless the turn has full access or `grants`
@@ -54,6 +57,15 @@ export class WorkspacePath extends Context.Tag("portcullis/WorkspacePath")<Works
    */
   readonly identify: (resolved: Resolved) => Effect.Effect<WriteGrant, SandboxBlocked>
 }>() {}
+
+export interface Options {
+  /**
+   * Absolute folders outside the roots that a turn may read from, such as where its own output was spilled. Never
+   * written. A link in one admits nothing of what it leads to, and a folder that is itself a link admits nothing at all.
+   * Default none.
+   */
+  readonly readable?: (turn: Turn) => ReadonlyArray<string>
+}
 
 /** As many links as Linux follows. */
 const maxLinks = 40
@@ -95,8 +107,11 @@ export const isProtected = (segments: ReadonlyArray<string>): boolean => {
   )
 }
 
-export const make: Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSystem | Path.Path> = Effect.gen(
-  function*() {
+export const make = (
+  options: Options = {}
+): Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const { readable = () => [] } = options
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
 
@@ -189,6 +204,13 @@ export const make: Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSy
         : holding.some((root) => isProtected(segmentsOf(target.slice(root.length))))
     }
 
+    /** The folder is followed but for its last name: a link put in its place must not open what it leads to. */
+    const holds = (folder: string, target: string): Effect.Effect<boolean> =>
+      Effect.match(follow(path.dirname(folder), new Map()), {
+        onFailure: () => false,
+        onSuccess: (above) => contains(path.join(above, path.basename(folder)), target)
+      })
+
     const identify: WorkspacePath["Type"]["identify"] = Effect.fnUntraced(function*(resolved) {
       if (resolved.inside) return yield* blocked(resolved, `${quote(resolved.lexical)} is inside the workspace.`)
       const parent = path.dirname(resolved.physical)
@@ -210,6 +232,9 @@ export const make: Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSy
       forRead: Effect.fnUntraced(function*(turn, input) {
         const { resolved } = yield* locate(turn, input)
         if (resolved.inside || turn.sandboxMode === "danger-full-access") return resolved
+        if (
+          yield* Effect.exists(readable(turn), (folder) => holds(path.resolve(folder), resolved.physical))
+        ) return resolved
         return yield* fileError("outside_workspace", `${quote(input)} is outside the workspace.`)
       }),
       forWrite: Effect.fnUntraced(function*(turn, input, grants = []) {
@@ -233,14 +258,15 @@ export const make: Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSy
       }),
       identify
     }
-  }
-)
+  })
 
 const sameFile = (left: WriteGrant, right: WriteGrant): boolean =>
   left.path === right.path && left.device === right.device && left.inode === right.inode &&
   left.parentDevice === right.parentDevice && left.parentInode === right.parentInode
 
-export const layer: Layer.Layer<WorkspacePath, never, FileSystem.FileSystem | Path.Path> = Layer.effect(
-  WorkspacePath,
-  make
-)
+/** As `layer`, with folders outside the roots that may be read. */
+export const layerWith = (
+  options: Options
+): Layer.Layer<WorkspacePath, never, FileSystem.FileSystem | Path.Path> => Layer.effect(WorkspacePath, make(options))
+
+export const layer: Layer.Layer<WorkspacePath, never, FileSystem.FileSystem | Path.Path> = layerWith({})

@@ -15,7 +15,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { isProtected, WorkspacePath } from "../../src/file/WorkspacePath.ts"
+import { isProtected, make, WorkspacePath } from "../../src/file/WorkspacePath.ts"
 import { codeOf, services, turnIn, world } from "../fixtures/files.ts"
 
 describe("WorkspacePath", () => {
@@ -74,6 +74,37 @@ describe("WorkspacePath", () => {
       assert.deepInclude(yield* paths.forWrite(turn, join(workspace, "f")), { relative: "f", inside: true })
       const other = yield* paths.forWrite(turn, join(outside, "g"))
       assert.deepInclude(other, { inside: true, relative: join(outside, "g") })
+    }).pipe(Effect.provide(services)))
+
+  it.scopedLive("reads from readable folders outside the roots, by the turn, and never writes there", () =>
+    Effect.gen(function*() {
+      const { base, outside, workspace } = yield* world
+      for (const thread of ["mine", "yours"]) {
+        mkdirSync(join(outside, thread))
+        writeFileSync(join(outside, thread, "f"), thread)
+      }
+      writeFileSync(join(base, "secret"), "secret")
+      symlinkSync(join(base, "secret"), join(outside, "mine", "link"))
+      symlinkSync(outside, join(base, "alias"))
+      symlinkSync(base, join(outside, "swapped"))
+      const readable = ({ threadId }: { readonly threadId: string }) => [
+        join(base, "absent", threadId),
+        `${join(base, "alias", threadId)}/`
+      ]
+      const paths = yield* make({ readable })
+      const mine = turnIn(workspace, { thread: "mine" })
+      for (const path of ["mine/f", "mine/none", "mine/new/f", "mine", "yours/../mine/f"]) {
+        const found = yield* paths.forRead(mine, `${outside}/${path}`)
+        assert.isFalse(found.inside, path)
+        assert.strictEqual(found.relative, found.physical)
+      }
+      for (const path of ["yours/f", "mine/link", "mine/../yours/f", "mine/..", "mine-too/f", "swapped/secret"]) {
+        assert.strictEqual(yield* codeOf(paths.forRead(mine, `${outside}/${path}`)), "outside_workspace", path)
+      }
+      const swapped = turnIn(workspace, { thread: "swapped" })
+      assert.strictEqual(yield* codeOf(paths.forRead(swapped, `${outside}/swapped/secret`)), "outside_workspace")
+      assert.strictEqual(yield* codeOf(paths.forWrite(mine, `${outside}/mine/f`)), "sandbox_write_blocked")
+      assert.strictEqual(yield* codeOf((yield* make()).forRead(mine, `${outside}/mine/f`)), "outside_workspace")
     }).pipe(Effect.provide(services)))
 
   it.scopedLive("refuses lexical tricks with a code", () =>
