@@ -57,13 +57,31 @@ export const steps: ReadonlyArray<ReadonlyArray<string>> = [
     ) STRICT, WITHOUT ROWID`,
     "CREATE INDEX seen_used ON seen (used)"
   ],
-  ["ALTER TABLE approval ADD COLUMN used INTEGER NOT NULL DEFAULT 0"]
+  ["ALTER TABLE approval ADD COLUMN used INTEGER NOT NULL DEFAULT 0"],
+  [
+    // The value comes last: what is long is read only when it is asked for.
+    `CREATE TABLE document (
+      thread_id TEXT NOT NULL,
+      key TEXT NOT NULL,
+      revision INTEGER NOT NULL,
+      written_at REAL NOT NULL,
+      value TEXT NOT NULL,
+      PRIMARY KEY (thread_id, key)
+    ) STRICT`
+  ]
 ]
 
-/** Deletes what is over and older than an instant, and questions that nobody answered since. What is unknown stays. */
+/**
+ * Deletes what is over and older than an instant, questions that nobody answered since, and the documents of threads where
+ * nothing was written since. What is unknown stays.
+ */
 export const sweep: ReadonlyArray<string> = [
   "DELETE FROM operation WHERE updated_at < ? AND state IN ('settled', 'released')",
   "DELETE FROM approval WHERE coalesce(decided_at, created_at) < ?",
   // The last one stays: the next sequence number is counted from it.
-  "DELETE FROM event WHERE at < ? AND sequence < (SELECT max(sequence) FROM event)"
+  "DELETE FROM event WHERE at < ? AND sequence < (SELECT max(sequence) FROM event)",
+  // After the events: a thread that still has one was in use, however old its documents are.
+  `DELETE FROM document WHERE thread_id IN (
+      SELECT thread_id FROM document GROUP BY thread_id HAVING max(written_at) < ?
+    ) AND NOT EXISTS (SELECT 1 FROM event WHERE event.thread_id = document.thread_id)`
 ]

@@ -133,23 +133,27 @@ describe("opening the state file", () => {
       })
   )
 
-  it.scoped("brings a file of the first format to this one, and keeps what it holds", () =>
-    Effect.gen(function*() {
-      const filename = Path.join(yield* temporaryFolder, "state.db")
-      yield* Effect.scoped(Effect.gen(function*() {
-        const run = yield* other(filename)
-        for (const statement of steps[0] ?? []) yield* run(statement)
-        yield* run(
-          "INSERT INTO approval (id, operation_id, digest, status, created_at, question) VALUES ('a', 'o', 'd', 'allowed', 1, '{}')"
-        )
-        yield* run(`PRAGMA application_id = ${applicationId}`)
-        yield* run("PRAGMA user_version = 1")
+  for (let format = 1; format < steps.length; format++) {
+    it.scoped(`brings a file of format ${format} to this one, and keeps what it holds`, () =>
+      Effect.gen(function*() {
+        const filename = Path.join(yield* temporaryFolder, "state.db")
+        yield* Effect.scoped(Effect.gen(function*() {
+          const run = yield* other(filename)
+          for (const statement of steps.slice(0, format).flat()) yield* run(statement)
+          yield* run(
+            "INSERT INTO approval (id, operation_id, digest, status, created_at, question) VALUES ('a', 'o', 'd', 'allowed', 1, '{}')"
+          )
+          yield* run(`PRAGMA application_id = ${applicationId}`)
+          yield* run(`PRAGMA user_version = ${format}`)
+        }))
+        const { read } = yield* Database.make({ filename, retention: "36500 days" })
+        assert.deepStrictEqual((yield* read("SELECT id, used FROM approval", [])).map((row) => ({ ...row })), [
+          { id: "a", used: 0 }
+        ])
+        assert.deepStrictEqual(yield* read("SELECT key FROM document", []), [])
+        assert.deepStrictEqual((yield* read("PRAGMA user_version", []))[0]?.["user_version"], steps.length)
       }))
-      const { read } = yield* Database.make({ filename, retention: "36500 days" })
-      assert.deepStrictEqual((yield* read("SELECT id, used FROM approval", [])).map((row) => ({ ...row })), [
-        { id: "a", used: 0 }
-      ])
-    }))
+  }
 
   it.scoped("takes an empty file for a new one, and opens what it wrote again", () =>
     Effect.gen(function*() {
