@@ -4,19 +4,14 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import type { Message } from "../contract/Message.ts"
 import type { ToolCall } from "../contract/ToolCall.ts"
-import type { ContentPart, ToolResult } from "../contract/ToolResult.ts"
 import type { ToolSpec } from "../tool/Tool.ts"
 
-export type Message =
-  | { readonly role: "user"; readonly content: ReadonlyArray<ContentPart> }
-  | { readonly role: "assistant"; readonly text: string; readonly calls: ReadonlyArray<ToolCall> }
-  | {
-    readonly role: "tool"
-    readonly results: ReadonlyArray<Pick<ToolResult, "callId" | "toolName" | "isError" | "content">>
-  }
+export type { Message, MessageCall, MessageResult } from "../contract/Message.ts"
 
 export interface ModelRequest {
   readonly system: string | undefined
@@ -66,3 +61,10 @@ export const finished = <R>(parts: Stream.Stream<ModelPart, ModelError, R>): Str
     )),
     Stream.takeUntil((part) => part.type === "finish")
   )
+
+/** No model: every request is `model_unavailable`. */
+export const layerUnavailable: Layer.Layer<Model> = Layer.succeed(Model, {
+  name: "none",
+  respond: () =>
+    Stream.fail(new ModelError({ code: "model_unavailable", reason: "There is no model here.", retryAfterMs: null }))
+})

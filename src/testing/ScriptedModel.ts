@@ -41,8 +41,14 @@ export const ScriptedTurn = Schema.Struct({
 /** One response of the model, as it is written in a script. */
 export type ScriptedTurn = typeof ScriptedTurn.Encoded
 
-/** The form of a script in a file. */
-export const ScriptFile = Schema.Struct({ turns: Schema.Array(ScriptedTurn) })
+/**
+ * The form of a script in a file. With `conversations`, one whose first message holds `when` has turns of its own, and the next
+ * turn of any is counted by what the model has said in it, so that several agents can speak at once.
+ */
+export const ScriptFile = Schema.Struct({
+  turns: Schema.Array(ScriptedTurn),
+  conversations: exact(Schema.Array(Schema.Struct({ when: Schema.NonEmptyString, turns: Schema.Array(ScriptedTurn) })))
+})
 
 export class ScriptInvalid extends Schema.TaggedError<ScriptInvalid>("portcullis/ScriptInvalid")("ScriptInvalid", {
   code: Schema.Literal("script_invalid"),
@@ -53,20 +59,38 @@ export class ScriptInvalid extends Schema.TaggedError<ScriptInvalid>("portcullis
   }
 }
 
-/** The turns of a script file's JSON text: `{"turns":[{"text":"…","calls":[{"toolName":"…","arguments":{…}}]}]}`. */
-export const decode: (json: string) => Effect.Effect<ReadonlyArray<ScriptedTurn>, ScriptInvalid> = (json) =>
+/** The script of a file's JSON text: `{"turns":[{"text":"…","calls":[{"toolName":"…","arguments":{…}}]}]}`. */
+export const decode: (json: string) => Effect.Effect<Script, ScriptInvalid> = (json) =>
   Schema.decodeUnknown(Schema.parseJson(ScriptFile), { onExcessProperty: "error" })(json).pipe(
     Effect.mapBoth({
       onFailure: (error) =>
         new ScriptInvalid({ code: "script_invalid", reason: error.message.slice(0, 2000).toWellFormed() }),
-      onSuccess: ({ turns }) => turns
+      onSuccess: ({ conversations = [], turns }) =>
+        conversations.length === 0 ? turns : withConversations(turns, conversations)
     })
   )
 
-/** Turns in order, or a function of the request and of how many came before it. A script that is over says nothing more. */
+/**
+ * Turns in order, or a function of the request and of how many requests it has answered before. A script that is over says
+ * nothing more.
+ */
 export type Script =
   | ReadonlyArray<ScriptedTurn>
   | ((request: ModelRequest, index: number) => ScriptedTurn | undefined)
+
+const withConversations = (
+  turns: ReadonlyArray<ScriptedTurn>,
+  conversations: NonNullable<typeof ScriptFile.Encoded["conversations"]>
+): Script =>
+(request) => {
+  const first = openingOf(request)
+  const own = conversations.find(({ when }) => first.includes(when))?.turns ?? turns
+  return own[request.messages.filter(({ role }) => role === "assistant").length]
+}
+
+/** The text of a conversation's first message. */
+export const openingOf = ({ messages: [first] }: ModelRequest): string =>
+  first?.role === "user" ? first.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n") : ""
 
 export class ScriptedModel extends Context.Tag("portcullis/testing/ScriptedModel")<ScriptedModel, {
   /** The last 1000 requests, oldest first. */

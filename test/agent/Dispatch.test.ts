@@ -2,8 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as fc from "effect/FastCheck"
 import * as Dispatch from "../../src/agent/Dispatch.ts"
+import * as StormBreaker from "../../src/agent/StormBreaker.ts"
+import type { Lane } from "../../src/catalog/Catalog.ts"
+import { Digest } from "../../src/contract/Digest.ts"
 import type { ApprovalPolicy, ToolKind } from "../../src/contract/Policy.ts"
 import * as ToolCall from "../../src/contract/ToolCall.ts"
+import * as FifoSemaphore from "../../src/internal/FifoSemaphore.ts"
 import { fakeSession, type FakeTool, memoryJournal } from "../support/session.ts"
 
 interface Asked {
@@ -13,17 +17,16 @@ interface Asked {
   readonly claimedKind?: ToolKind
 }
 
-const issueAll = (asked: ReadonlyArray<Asked>, used = new Set<string>()): ReadonlyArray<Dispatch.Ticket> => {
-  const tickets: Array<Dispatch.Ticket> = []
-  for (const call of asked) tickets.push(Dispatch.issue(ToolCall.make(call), tickets, used))
-  return tickets
+const issueAll = (asked: ReadonlyArray<Asked>, issued: Dispatch.Issued = new Map()): ReadonlyArray<Dispatch.Ticket> => {
+  const response = new Set<string>()
+  return asked.map((call) => Dispatch.issue(ToolCall.make(call), response, issued))
 }
 
 /** Runs calls of tools that take a while, and tells which ran together. */
 const groups = Effect.fnUntraced(function*(
   asked: ReadonlyArray<Asked>,
   policy: () => ApprovalPolicy,
-  parallelSafe: ((name: string) => boolean) | undefined
+  lane: ((name: string) => Lane) | undefined
 ) {
   const memory = memoryJournal()
   const running = new Set<string>()
@@ -44,9 +47,9 @@ const groups = Effect.fnUntraced(function*(
   const results = yield* Dispatch.run({
     session: fakeSession({
       memory,
-      tools: { read: slow, write: slow },
+      tools: { read: slow, write: slow, delegate_task: slow },
       approvalPolicy: policy,
-      ...parallelSafe === undefined ? {} : { parallelSafe }
+      ...lane === undefined ? {} : { lane }
     }),
     journal: memory.journal
   }, issueAll(asked))
@@ -55,7 +58,7 @@ const groups = Effect.fnUntraced(function*(
 })
 
 const reads = ["a", "b", "c", "d"].map((callId) => ({ toolName: "read", callId }))
-const safe = (name: string) => name === "read"
+const safe = (name: string): Lane => name === "read" ? "read_only" : name === "delegate_task" ? "delegation" : "serial"
 
 describe("Dispatch", () => {
   it.effect("runs calls one after the other when the catalog says nothing of them", () =>
@@ -72,6 +75,80 @@ describe("Dispatch", () => {
     Effect.gen(function*() {
       const mixed = [...reads.slice(0, 2), { toolName: "write", callId: "w" }, ...reads.slice(2)]
       assert.deepStrictEqual(yield* groups(mixed, () => "on-request", safe), ["a+b", "w", "c+d"])
+    }))
+
+  it.effect("runs a row of delegations all at once, however many, and never with a read", () =>
+    Effect.gen(function*() {
+      const tasks = Array.from({ length: 7 }, (_, index) => ({ toolName: "delegate_task", callId: `t${index}` }))
+      const asked = [...reads.slice(0, 1), ...tasks, ...reads.slice(1)]
+      assert.deepStrictEqual(yield* groups(asked, () => "on-request", safe), [
+        "a",
+        "t0+t1+t2+t3+t4+t5+t6",
+        "b+c+d"
+      ])
+      assert.deepStrictEqual(
+        yield* groups(tasks.map((task) => ({ ...task, claimedKind: "command_execution" })), () => "auto", safe),
+        ["t0+t1+t2+t3+t4+t5+t6"]
+      )
+      for (const policy of ["always", "untrusted", "never"] as const) {
+        assert.deepStrictEqual(yield* groups(tasks, () => policy, safe), tasks.map(({ callId }) => callId))
+      }
+    }))
+
+  it.effect("hands a thousand delegations back in the order of the calls, whatever order they end in", () =>
+    Effect.gen(function*() {
+      const memory = memoryJournal()
+      const seen: Array<string> = []
+      const tasks = issueAll(Array.from({ length: 1000 }, (_, index) => ({
+        toolName: "delegate_task",
+        callId: `t${index}`
+      })))
+      let running = 0
+      let peak = 0
+      const slots = yield* FifoSemaphore.make(4)
+      const task: FakeTool = {
+        run: (_, call) =>
+          slots.withPermit(Effect.gen(function*() {
+            peak = Math.max(peak, ++running)
+            yield* Effect.repeatN(Effect.yieldNow(), Number(call.callId.slice(1)) % 7)
+            running--
+            return call.callId
+          }))
+      }
+      const results = yield* Dispatch.run({
+        session: fakeSession({ memory, tools: { delegate_task: task }, lane: safe }),
+        journal: memory.journal,
+        onSettled: ({ callId }) => Effect.sync(() => void seen.push(callId))
+      }, tasks)
+      const ids = tasks.map(({ call }) => call.callId as string)
+      assert.deepStrictEqual(results.map(({ callId }) => callId as string), ids)
+      assert.deepStrictEqual(seen, ids)
+      // The lane knows no number: the budget of whoever runs the tasks holds.
+      assert.strictEqual(peak, 4)
+    }))
+
+  it.effect("holds a repetition back, says what repeats, and gives it an outcome in its place", () =>
+    Effect.gen(function*() {
+      const memory = memoryJournal()
+      let runs = 0
+      const results = yield* Dispatch.run(
+        {
+          session: fakeSession({
+            memory,
+            tools: {
+              look: { run: () => Effect.sync(() => (runs++, "same")) },
+              read: { run: () => Effect.succeed("ok") }
+            }
+          }),
+          journal: memory.journal,
+          storms: StormBreaker.make(yield* Digest, () => 0)
+        },
+        issueAll([..."abcd"].map((callId) => ({ toolName: "look", callId })).concat({ toolName: "read", callId: "e" }))
+      )
+      assert.strictEqual(runs, 3)
+      assert.deepStrictEqual(results.map(({ code }) => code), [null, null, null, "tool_storm", null])
+      assert.include(JSON.stringify(results[3]?.content), "look was called 3 times")
+      assert.strictEqual(memory.events.length, 5)
     }))
 
   it.effect("keeps a call that claims more than tool_call to itself", () =>
@@ -138,14 +215,26 @@ describe("Dispatch", () => {
     const id = fc.stringMatching(/^[a-c]{1,2}(_2)?$/)
     fc.assert(fc.property(fc.array(fc.array(id, { maxLength: 8 }), { maxLength: 5 }), (responses) => {
       const once = () => {
-        const used = new Set<string>()
-        return responses.flatMap((ids) => issueAll(ids.map((callId) => ({ toolName: "read", callId })), used))
+        const issued: Dispatch.Issued = new Map()
+        return responses.flatMap((ids) => issueAll(ids.map((callId) => ({ toolName: "read", callId })), issued))
           .map(({ call }) => call.callId as string)
       }
       const ids = once()
       assert.strictEqual(new Set(ids).size, ids.length)
       assert.deepStrictEqual(once(), ids)
     }))
+  })
+
+  it("numbers ten thousand calls of one id without looking at them all each time", () => {
+    const issued: Dispatch.Issued = new Map()
+    const ids = new Set(
+      Array.from(
+        { length: 10_000 },
+        () => Dispatch.issue(ToolCall.make({ toolName: "read", callId: "c" }), new Set(), issued).call.callId
+      )
+    )
+    assert.strictEqual(ids.size, 10_000)
+    assert.isTrue(ids.has(ToolCall.CallId.make("c_10000")))
   })
 
   it("keeps a long id within bounds when it is repeated", () => {

@@ -6,8 +6,11 @@ import * as Exit from "effect/Exit"
 import * as fc from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
+import * as Conversation from "../../src/agent/Conversation.ts"
 import { finished, Model, ModelError, type ModelPart } from "../../src/agent/Model.ts"
+import * as TurnHooks from "../../src/agent/TurnHooks.ts"
 import * as TurnLoop from "../../src/agent/TurnLoop.ts"
+import type { Lane } from "../../src/catalog/Catalog.ts"
 import * as ToolCall from "../../src/contract/ToolCall.ts"
 import { ApprovalGate } from "../../src/gate/ApprovalGate.ts"
 import { ToolHost } from "../../src/host/ToolHost.ts"
@@ -29,16 +32,23 @@ const turn = Effect.fnUntraced(function*(
   options: Partial<TurnLoop.Options> & {
     readonly tools?: Readonly<Record<string, FakeTool>>
     readonly memory?: MemoryJournal
-    readonly parallelSafe?: () => boolean
+    readonly lane?: () => Lane
+    readonly interactive?: (toolName: string) => boolean
+    readonly hooks?: ReadonlyArray<TurnHooks.TurnHook>
   } = {}
 ) {
-  const { tools = { echo }, memory = memoryJournal(), parallelSafe = () => false, ...rest } = options
+  const { hooks = [], interactive, lane, memory = memoryJournal(), tools = { echo }, ...rest } = options
   const { model, scripted } = yield* ScriptedModel.make(script)
   const outcome = yield* TurnLoop.run(
-    { session: fakeSession({ memory, tools, parallelSafe }), prompt: "Go", ...rest } as TurnLoop.Options
+    {
+      session: fakeSession({ memory, tools, ...lane && { lane }, ...interactive && { interactive } }),
+      prompt: "Go",
+      ...rest
+    } as TurnLoop.Options
   ).pipe(
     Effect.provideService(Model, model),
-    Effect.provideService(EventJournal, memory.journal)
+    Effect.provideService(EventJournal, memory.journal),
+    Effect.provideService(TurnHooks.TurnHooks, hooks)
   )
   return { outcome, memory, requests: yield* scripted.requests }
 })
@@ -145,7 +155,7 @@ describe("TurnLoop", () => {
       const memory = memoryJournal()
       const error = yield* Effect.flip(
         turn((_, index) => ({ calls: [{ toolName: "echo", arguments: "x".repeat(index + 90) }] }), {
-          limits: { responseCharacters: 90 },
+          limits: { responseCharacters: 99 },
           memory
         })
       )
@@ -285,8 +295,8 @@ describe("TurnLoop", () => {
               {
                 tools: { slow },
                 memory,
-                parallelSafe: () =>
-                  together,
+                lane: () =>
+                  together ? "read_only" : "serial",
                 onEvent: (event) =>
                   Effect.sync(() => {
                     if (event.type === "part" && event.part.type === "tool_call") issued.push(event.part.call.callId)
@@ -304,6 +314,235 @@ describe("TurnLoop", () => {
         { numRuns: 60 }
       )
     ))
+})
+
+const look: FakeTool = { run: () => Effect.succeed("same") }
+
+describe("TurnLoop and its limits", () => {
+  it.effect("asks once more without tools when a whole response went round in circles", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      const { memory, outcome, requests } = yield* turn(
+        (_, index) => index < 4 ? { calls: [{ toolName: "look" }] } : { text: "It stays the same." },
+        { tools: { look: { run: () => Effect.sync(() => (runs++, "same")) } } }
+      )
+      assert.strictEqual(runs, 3)
+      assert.deepStrictEqual(outcome.calls.map(({ code }) => code), [null, null, null, "tool_storm"])
+      assert.deepStrictEqual(requests.map(({ tools }) => tools.length), [1, 1, 1, 1, 0])
+      assert.deepStrictEqual([outcome.stopped, outcome.text], ["done", "It stays the same."])
+      assert.strictEqual(settled(memory).length, 4)
+    }))
+
+  it.effect("stops when the model asks for tools where there are none any more", () =>
+    Effect.gen(function*() {
+      const { memory, outcome, requests } = yield* turn(
+        (_, index) => ({
+          calls: index < 4
+            ? [{ toolName: "look" }]
+            : [{ toolName: "look", arguments: { now: 1 } }, { toolName: "echo" }]
+        }),
+        { tools: { look, echo } }
+      )
+      assert.strictEqual(outcome.stopped, "storm")
+      assert.strictEqual(requests.length, 5)
+      assert.deepStrictEqual(settled(memory).slice(3), [
+        ["call_4_1", "tool_storm"],
+        ["call_5_1", "tool_storm"],
+        ["call_5_2", "tool_storm"]
+      ])
+    }))
+
+  it.effect("keeps its tools while one call of a response still ran", () =>
+    Effect.gen(function*() {
+      const { outcome, requests } = yield* turn(
+        (_, index) =>
+          index < 6 ? { calls: [{ toolName: "look" }, { toolName: "echo", arguments: { index } }] } : undefined,
+        { tools: { look, echo } }
+      )
+      assert.isTrue(requests.every(({ tools }) => tools.length === 2))
+      assert.isTrue(outcome.calls.every(({ code }) => code === null))
+    }))
+
+  it.effect("never holds back polling whose answer moves", () =>
+    Effect.gen(function*() {
+      let seconds = 0
+      const { outcome } = yield* turn((_, index) => index < 20 ? { calls: [{ toolName: "poll" }] } : undefined, {
+        tools: { poll: { run: () => Effect.sync(() => seconds++) } }
+      })
+      assert.isTrue(outcome.calls.every(({ code }) => code === null))
+      assert.strictEqual(outcome.stopped, "done")
+    }))
+
+  it.effect("lets a turn ask the user three times, through both tools together", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const ask: FakeTool = { run: () => Effect.sync(() => asked++) }
+      const { outcome } = yield* turn([
+        { calls: [{ toolName: "user_input" }, { toolName: "request_user_input" }] },
+        { calls: [{ toolName: "user_input", arguments: { n: 1 } }, { toolName: "request_user_input" }] }
+      ], {
+        tools: { user_input: ask, request_user_input: ask },
+        interactive: () => true
+      })
+      assert.strictEqual(asked, 3)
+      assert.deepStrictEqual(outcome.calls.map(({ code }) => code), [null, null, null, "tool_storm"])
+    }))
+
+  it.effect("stops at its limit of calls of a turn, with each call settled and no more than that run", () =>
+    Effect.gen(function*() {
+      let runs = 0
+      const { memory, outcome } = yield* turn(() => ({ calls: [{ toolName: "run" }, { toolName: "run" }] }), {
+        tools: { run: { run: () => Effect.sync(() => runs++) } },
+        limits: { calls: 5 }
+      })
+      assert.strictEqual(outcome.stopped, "call_limit")
+      assert.strictEqual(runs, 4)
+      assert.deepStrictEqual(settled(memory).slice(4).map(([, code]) => code), ["tool_not_started", "tool_not_started"])
+    }))
+
+  it.effect("fans a thousand tasks of one response out when the host lets it", () =>
+    Effect.gen(function*() {
+      const ids = Array.from({ length: 1000 }, (_, index) => `t${index}`)
+      let running = 0
+      let peak = 0
+      const task: FakeTool = {
+        run: (_, call) =>
+          Effect.gen(function*() {
+            peak = Math.max(peak, ++running)
+            yield* Effect.repeatN(Effect.yieldNow(), 2 + Number(call.callId.slice(1)) % 5)
+            running--
+            return call.callId
+          })
+      }
+      const { outcome } = yield* turn(
+        [{ calls: ids.map((callId) => ({ toolName: "delegate_task", callId })) }, { text: "All done." }],
+        { tools: { delegate_task: task }, lane: () => "delegation", limits: { callsPerResponse: 1000 } }
+      )
+      assert.deepStrictEqual(outcome.calls.map(({ callId }) => callId as string), ids)
+      assert.strictEqual(peak, 1000)
+    }))
+
+  it.effect("runs five slow calls one by one, in one response and in five", () =>
+    Effect.gen(function*() {
+      let running = 0
+      let peak = 0
+      const slow: FakeTool = {
+        run: (args) =>
+          Effect.gen(function*() {
+            peak = Math.max(peak, ++running)
+            yield* Effect.repeatN(Effect.yieldNow(), 5)
+            running--
+            return args
+          })
+      }
+      const calls = Array.from({ length: 5 }, (_, n) => ({ toolName: "slow", arguments: { n } }))
+      for (const script of [[{ calls }], calls.map((call) => ({ calls: [call] }))]) {
+        assert.strictEqual((yield* turn(script, { tools: { slow } })).outcome.calls.length, 5)
+      }
+      assert.strictEqual(peak, 1)
+    }))
+})
+
+describe("TurnLoop under an agent", () => {
+  it.effect("ends a turn that may not make another request, and says why", () =>
+    Effect.gen(function*() {
+      let left = 2
+      const { outcome, requests } = yield* turn(() => ({ text: "More.", calls: [{ toolName: "echo" }] }), {
+        mayRequest: Effect.sync(() => left-- > 0 ? undefined : "The budget of tokens is spent.")
+      })
+      assert.strictEqual(requests.length, 2)
+      assert.deepStrictEqual(
+        [outcome.stopped, outcome.reason, outcome.steps, outcome.text],
+        ["budget", "The budget of tokens is spent.", 2, "More."]
+      )
+      assert.strictEqual(outcome.calls.length, 2)
+    }))
+
+  it.effect("tells notices before each request, marked as from the host", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const { memory, requests } = yield* turn([{ calls: [{ toolName: "echo" }] }], {
+        notices: Effect.sync(() => asked++ === 1 ? ["a is done", "b failed"] : []),
+        source: "agent"
+      })
+      assert.deepStrictEqual(
+        requests[1]?.messages.slice(-2),
+        ["a is done", "b failed"].map((notice) => ({
+          role: "user",
+          content: [{ type: "text", text: `Note from the host: ${notice}` }]
+        }))
+      )
+      assert.deepStrictEqual(
+        memory.events.flatMap((event) => event._tag === "user_message" ? [event.source] : []),
+        ["agent", "host", "host"]
+      )
+    }))
+
+  it.effect("compacts when it is due, after its hooks, and goes on with a repaired conversation", () =>
+    Effect.gen(function*() {
+      const memory = memoryJournal()
+      const told: Array<string> = []
+      const due: Array<number | undefined> = []
+      const { outcome, requests } = yield* turn([
+        { text: "Looking.", calls: [{ toolName: "echo" }], usage: { inputTokens: 900, outputTokens: 1 } },
+        { text: "Done." }
+      ], {
+        memory,
+        hooks: [{ name: "watch", preCompact: (_, count) => Effect.sync(() => void told.push(`hook ${count}`)) }],
+        compaction: {
+          due: ({ usage }) => {
+            due.push(usage?.inputTokens)
+            return usage?.inputTokens === 900
+          },
+          // Keeps results without the call they are of.
+          compact: (messages) =>
+            Effect.sync(() => {
+              told.push("compact")
+              return [{ role: "user", content: [{ type: "text", text: "So far: nothing." }] }, ...messages.slice(2)]
+            })
+        },
+        onCompacted: Effect.sync(() => {
+          told.push(memory.events.at(-1)?._tag ?? "")
+        })
+      })
+      assert.deepStrictEqual(due, [undefined, 900])
+      assert.deepStrictEqual(told, ["hook 3", "compact", "context_compacted"])
+      const summary = { role: "user", content: [{ type: "text", text: "So far: nothing." }] } as const
+      assert.deepStrictEqual(requests[1]?.messages, [summary])
+      assert.deepStrictEqual(outcome.messages, [summary, { role: "assistant", text: "Done.", calls: [] }])
+      assert.strictEqual(outcome.calls.length, 1)
+    }))
+
+  it.effect("tells what a response cost, also when the turn ends in the middle of it", () =>
+    Effect.gen(function*() {
+      const told: Array<number> = []
+      const entered = yield* Deferred.make<void>()
+      const hang: FakeTool = { run: () => Effect.zipRight(Deferred.succeed(entered, undefined), Effect.never) }
+      const fiber = yield* Effect.fork(turn([{
+        calls: [{ toolName: "hang" }],
+        usage: { inputTokens: 7, outputTokens: 1 }
+      }], {
+        tools: { hang },
+        onEvent: (event) =>
+          Effect.sync(() => {
+            if (event.type === "part" && event.part.type === "finish") told.push(event.part.usage.inputTokens)
+          })
+      }))
+      yield* Deferred.await(entered)
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(told, [7])
+    }))
+
+  it.effect("keeps calls as they were received, and what is no JSON as nothing", () =>
+    Effect.gen(function*() {
+      const given: ReadonlyArray<unknown> = [{ a: 1 }, "{\"a\": 1", { text: "\ud800" }, 7n]
+      const { memory } = yield* turn([{ calls: given.map((args) => ({ toolName: "echo", arguments: args })) }])
+      const message = memory.events.find((event) => event._tag === "model_message")
+      assert.deepStrictEqual(
+        message?._tag === "model_message" ? message.calls?.map((call) => call.arguments) : [],
+        [{ a: 1 }, "{\"a\": 1", null, null]
+      )
+    }))
 })
 
 /** The outcomes in the journal of a turn with three calls of `probe` that is interrupted when `entered` is. */
@@ -337,6 +576,8 @@ const interruptedPlane = Effect.fnUntraced(function*(
       yield* eventually(approvals.pending, (pending) => pending.length > 0)
     }
     yield* Fiber.interrupt(fiber)
+    // The turn has left nothing open, so there is nothing to settle.
+    yield* Conversation.resume(threadId)
     const entries = yield* journal.entries(threadId)
     const outcomes = entries.flatMap(({ event }) =>
       event._tag === "call_settled" ? [[event.result.callId as string, event.result.code]] : []
@@ -388,6 +629,24 @@ describe("TurnLoop on a whole plane", () => {
         assert.deepStrictEqual(ids.sort(), ["call_1_1", "call_1_2", "call_1_3"].slice(0, ids.length))
       }
     }))
+})
+
+describe("a conversation on a whole plane", () => {
+  it.live("is in the journal as the turn left it", () =>
+    Effect.gen(function*() {
+      const host = yield* ToolHost
+      const session = yield* host.openTurn({ workspace: ".", threadId: "thread" })
+      const { model } = yield* ScriptedModel.make([
+        { text: "Trying.", calls: [{ toolName: "probe" }, { toolName: "probe" }, { toolName: "prob" }] },
+        { calls: [{ toolName: "probe", arguments: "{\"path\":" }], finish: "length" },
+        { calls: [{ toolName: "probe", arguments: { path: 1 } }] },
+        { text: "Done." }
+      ])
+      const { messages } = yield* Effect.provideService(TurnLoop.run({ session, prompt: "Go" }), Model, model)
+      assert.strictEqual(messages.length, 8)
+      assert.deepStrictEqual(yield* Conversation.load(threadId), messages)
+      assert.deepStrictEqual(yield* Conversation.resume(threadId), messages)
+    }).pipe(Effect.scoped, Effect.provide(Test.layer([probe({ policy: "auto", parallelSafe: true }).provider]))))
 })
 
 describe("Model", () => {

@@ -3,6 +3,7 @@ import * as Chunk from "effect/Chunk"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Model, type ModelRequest } from "../../src/agent/Model.ts"
+import { text } from "../../src/contract/ToolResult.ts"
 import { laws } from "../../src/testing/contract/Model.ts"
 import * as ScriptedModel from "../../src/testing/ScriptedModel.ts"
 
@@ -41,6 +42,29 @@ describe("ScriptedModel", () => {
         parts.flatMap((part) => part.type === "tool_call" ? [part.call.arguments] : []),
         ["{\"path\":", {}]
       )
+    }))
+
+  it.effect("gives a conversation that a script names turns of its own, whoever else speaks meanwhile", () =>
+    Effect.gen(function*() {
+      const script = yield* ScriptedModel.decode(
+        `{"turns":[{"text":"main 1"},{"text":"main 2"}],"conversations":[{"when":"review","turns":[{"text":"a 1"},{"text":"a 2"}]}]}`
+      )
+      const said = (first: string, before: number) =>
+        Effect.gen(function*() {
+          const assistant = Array.from({ length: before }, () => ({ role: "assistant", text: "…", calls: [] }) as const)
+          const messages = [{ role: "user", content: [text(first)] } as const, ...assistant]
+          const parts = yield* Stream.runCollect((yield* Model).respond({ system: undefined, messages, tools: [] }))
+          return [...parts].flatMap((part) => part.type === "text" ? [part.delta] : []).join("")
+        })
+      const order = [["go", 0], ["please review x", 0], ["go", 1], ["please review x", 1], [
+        "please review y",
+        0
+      ]] as const
+      const answers = yield* Effect.provide(
+        Effect.forEach(order, ([first, before]) => said(first, before)),
+        ScriptedModel.layer(script)
+      )
+      assert.deepStrictEqual(answers, ["main 1", "a 1", "main 2", "a 2", "a 1"])
     }))
 
   it.effect("refuses a script file that is not one", () =>

@@ -252,7 +252,7 @@ describe("EffectAi.layerModel", () => {
           {
             role: "assistant",
             text: "",
-            calls: [ToolCall.make({ callId: "c1", toolName: "re ad\n", arguments: "{\"path\":" })]
+            calls: [{ callId, toolName: "re ad\n", arguments: "{\"path\":" }]
           },
           {
             role: "tool",
