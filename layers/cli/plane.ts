@@ -1,6 +1,7 @@
 /** The main stack as the options of a command want it. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { layerUnavailable, type Model } from "../../src/agent/Model.ts"
 import type { CapabilityRegistry } from "../../src/catalog/CapabilityRegistry.ts"
 import type { TurnSpecInput } from "../../src/contract/Turn.ts"
 import type { ToolHost, TurnRefused } from "../../src/host/ToolHost.ts"
@@ -32,8 +33,11 @@ export const turnRefused = (error: TurnRefused): CliError =>
     ? new CliError({ code: "workspace_unavailable", message: error.reason })
     : usage(error.reason)
 
-/** Opens nothing yet. */
-export const plane = Effect.fnUntraced(function*(options: TurnOptions) {
+/** Opens nothing yet. Without a model there are agents all the same, and each fails at its first request. */
+export const plane = Effect.fnUntraced(function*(
+  options: TurnOptions,
+  model: Layer.Layer<Model> = layerUnavailable
+) {
   const terminal = yield* Terminal
   const place = yield* locate(options)
   const { approval, plan, thread, turn } = options
@@ -46,16 +50,17 @@ export const plane = Effect.fnUntraced(function*(options: TurnOptions) {
     ...(approval === undefined ? {} : { approvalPolicy: approval }),
     ...(plan === true ? { threadMode: "plan" } : {})
   }
-  const layer = Main.layer({
+  const layer = Main.layerAgents({
     state: { filename: place.state },
     approvals: { approver: approvals.approver(options, terminal) },
     userInput: approvals.userInput(options, terminal),
     sandbox
   }).pipe(
+    Layer.provide(model),
     Layer.catchAll((error) =>
       error._tag === "DatabaseRefused" || error._tag === "StateUnavailable"
         ? Layer.fail(stateRefused(error))
-        // The built-in tools clash with nothing.
+        // The built-in tools and profiles clash with nothing.
         : Layer.die(error)
     )
   )

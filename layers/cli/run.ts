@@ -71,7 +71,7 @@ export const run = Effect.fnUntraced(function*(prompt: string | undefined, optio
   const scripted = options.model.startsWith("scripted:")
   if (prompt === undefined && !scripted) return yield* usage("run needs PROMPT")
   const model = yield* models.layer(options.model)
-  const { layer, spec } = yield* plane(options)
+  const { layer, spec } = yield* plane(options, model)
   const given = prompt === "-" ? yield* textOfInput : prompt
   const json = options.json === true
   const turn = Effect.gen(function*() {
@@ -85,7 +85,8 @@ export const run = Effect.fnUntraced(function*(prompt: string | undefined, optio
   })
   const ended = yield* Effect.scoped(turn).pipe(Effect.provide(model), Effect.provide(layer))
   if (ended._tag === "Left") {
-    const { code, reason, retryAfterMs } = ended.left
+    const { code, reason } = ended.left
+    const retryAfterMs = ended.left._tag === "ModelError" ? ended.left.retryAfterMs : null
     if (json) yield* terminal.out(`${displayJson({ type: "failed", code, reason, retryAfterMs })}\n`)
     yield* terminal.err(`portcullis: ${code}: ${display(reason, { max: 600 })}\n`)
     return 1

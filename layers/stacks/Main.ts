@@ -6,6 +6,10 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as Layer from "effect/Layer"
+import * as Path from "node:path"
+import type { Model } from "../../src/agent/Model.ts"
+import type { InvalidProfile } from "../../src/agent/Profiles.ts"
+import { ThreadStore } from "../../src/agent/ThreadStore.ts"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { StateUnavailable } from "../../src/contract/ToolFailure.ts"
 import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
@@ -15,21 +19,26 @@ import * as HookGate from "../../src/gate/HookGate.ts"
 import * as PermissionRules from "../../src/gate/PermissionRules.ts"
 import * as SandboxGate from "../../src/gate/SandboxGate.ts"
 import * as ToolHost from "../../src/host/ToolHost.ts"
+import { ProcessIdentity as ProcessIdentityTag } from "../../src/process/ProcessIdentity.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
-import type * as Ripgrep from "../../src/process/Ripgrep.ts"
-import type * as Subprocess from "../../src/process/Subprocess.ts"
+import * as Ripgrep from "../../src/process/Ripgrep.ts"
+import * as Subprocess from "../../src/process/Subprocess.ts"
+import { SpillStore } from "../../src/spill/SpillStore.ts"
 import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
 import * as UserInput from "../../src/tool/UserInput.ts"
 import * as Digest from "../node/Digest.ts"
 import * as ProcessIdentity from "../node/ProcessIdentity.ts"
 import * as NodeRipgrep from "../node/Ripgrep.ts"
+import * as SpillDirectory from "../node/SpillDirectory.ts"
 import * as NodeSubprocess from "../node/Subprocess.ts"
 import * as SqliteApprovalGate from "../sqlite/ApprovalGate.ts"
 import * as Database from "../sqlite/Database.ts"
 import * as SqliteEventJournal from "../sqlite/EventJournal.ts"
 import * as SqliteOperationLedger from "../sqlite/OperationLedger.ts"
 import * as SqliteReadTracker from "../sqlite/ReadTracker.ts"
-import { builtin } from "./builtin.ts"
+import * as SqliteThreadStore from "../sqlite/ThreadStore.ts"
+import * as agents from "./agents.ts"
+import { builtin, forMain } from "./builtin.ts"
 import type { Plane } from "./plane.ts"
 
 export interface Options {
@@ -44,6 +53,8 @@ export interface Options {
   /** Default: nobody is there to answer. */
   readonly userInput?: Layer.Layer<UserInput.UserInput>
   readonly subprocess?: NodeSubprocess.Options
+  /** Where too-large output is kept; default the folder `spill` beside the state file. */
+  readonly spill?: SpillDirectory.Options
 }
 
 /** A state file that cannot be opened: damaged, newer, of another program, out of reach. */
@@ -59,12 +70,16 @@ export type Services =
 export const services = (options: Options): Layer.Layer<Services, StateRefused> => {
   const durable = Layer.mergeAll(
     SqliteApprovalGate.layer(options.approvals),
-    SqliteReadTracker.layer
+    SqliteReadTracker.layer,
+    SqliteThreadStore.layer
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(SqliteOperationLedger.layer, SqliteEventJournal.layer)),
-    Layer.provide(Layer.mergeAll(Database.layer(options.state), ProcessIdentity.layer()))
+    Layer.provideMerge(ProcessIdentity.layer()),
+    Layer.provide(Database.layer(options.state))
   )
-  return Layer.mergeAll(SandboxGate.layer, WorkspacePath.layer, durable).pipe(
+  const spill = options.spill ?? { root: Path.join(Path.dirname(Path.resolve(options.state.filename)), "spill") }
+  const paths = WorkspacePath.layerWith({ readable: SpillDirectory.readable(spill.root) })
+  return Layer.mergeAll(SandboxGate.layer, paths, SpillDirectory.layer(spill), durable).pipe(
     Layer.provideMerge(Layer.mergeAll(
       HookGate.layer(options.hooks ?? []),
       PermissionRules.layer(options.rules ?? []),
@@ -87,9 +102,38 @@ export const layer = (
 ): Layer.Layer<
   Services | CapabilityRegistry.CapabilityRegistry | ToolHost.ToolHost,
   StateRefused | CapabilityRegistry.RegistrationError
-> =>
-  ToolHost.layer(options.host).pipe(
-    Layer.provideMerge(CapabilityRegistry.layer<ReadonlyArray<ToolProvider<Services>>>([builtin, ...providers])),
+> => host(options, providers).pipe(Layer.provideMerge(services(options)), Layer.provide(Digest.layer))
+
+export interface AgentOptions extends Options {
+  readonly agents?: agents.Options
+  /** Providers that children hold too, beside the built-in ones. */
+  readonly shared?: ReadonlyArray<agents.SharedProvider<Exclude<Services, UserInput.UserInput>>>
+}
+
+/** As `layer`, with agents: the main one may delegate to children, which run on a stack of their own. */
+export const layerAgents = (
+  options: AgentOptions,
+  providers: ReadonlyArray<ToolProvider<Services>> = []
+): Layer.Layer<
+  Services | CapabilityRegistry.CapabilityRegistry | ToolHost.ToolHost | agents.Agents,
+  StateRefused | CapabilityRegistry.RegistrationError | InvalidProfile,
+  Model
+> => {
+  const shared = options.shared ?? []
+  return agents.layer([builtin, ...shared], shares, {
+    ...(options.host === undefined ? {} : { host: options.host }),
+    ...options.agents
+  }).pipe(
+    Layer.provideMerge(host(options, [...shared, ...providers])),
     Layer.provideMerge(services(options)),
     Layer.provide(Digest.layer)
   )
+}
+
+const host = (options: Options, providers: ReadonlyArray<ToolProvider<Services>>) =>
+  ToolHost.layer(options.host).pipe(
+    Layer.provideMerge(CapabilityRegistry.layer([builtin, ...forMain, ...providers]))
+  )
+
+/** What the built-in tools need beside a plane; `UserInput` is not for children. */
+const shares = [Subprocess.Subprocess, Ripgrep.Ripgrep, ThreadStore, SpillStore, ProcessIdentityTag]

@@ -9,6 +9,9 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as Layer from "effect/Layer"
+import type { Model } from "../../src/agent/Model.ts"
+import type { InvalidProfile } from "../../src/agent/Profiles.ts"
+import * as ThreadStore from "../../src/agent/ThreadStore.ts"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { Confinement } from "../../src/contract/Policy.ts"
 import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
@@ -21,8 +24,11 @@ import * as SandboxGate from "../../src/gate/SandboxGate.ts"
 import * as OperationLedger from "../../src/host/OperationLedger.ts"
 import * as ToolHost from "../../src/host/ToolHost.ts"
 import * as EventJournal from "../../src/journal/EventJournal.ts"
+import * as ProcessIdentity from "../../src/process/ProcessIdentity.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
+import * as SpillStore from "../../src/spill/SpillStore.ts"
 import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
+import * as agents from "./agents.ts"
 import type { Plane } from "./plane.ts"
 
 export interface Options {
@@ -45,7 +51,10 @@ export const services = (options: Options = {}): Layer.Layer<Services> => {
     SandboxGate.layer,
     ApprovalGate.layerMemory(options.approvals),
     ReadTracker.layerMemory,
-    WorkspacePath.layer
+    WorkspacePath.layer,
+    ThreadStore.layerMemory,
+    SpillStore.layerMemory(),
+    ProcessIdentity.layerSolitary
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(
       HookGate.layer(options.hooks ?? []),
@@ -69,8 +78,30 @@ export const layer = <const Providers extends ReadonlyArray<ToolProvider<Service
 ): Layer.Layer<
   Services | CapabilityRegistry.CapabilityRegistry | ToolHost.ToolHost,
   CapabilityRegistry.RegistrationError
+> => host(providers, options).pipe(Layer.provideMerge(services(options)))
+
+export interface AgentOptions extends Options {
+  readonly agents?: agents.Options
+  /** Providers that the main agent holds and children do not. */
+  readonly main?: ReadonlyArray<ToolProvider<Services>>
+}
+
+/** As `layer`, with agents; these providers are the children's and the main agent's. */
+export const layerAgents = (
+  providers: ReadonlyArray<agents.SharedProvider<Services>>,
+  options: AgentOptions = {}
+): Layer.Layer<
+  Services | CapabilityRegistry.CapabilityRegistry | ToolHost.ToolHost | agents.Agents,
+  CapabilityRegistry.RegistrationError | InvalidProfile,
+  Model
 > =>
-  ToolHost.layer(options.host).pipe(
-    Layer.provideMerge(CapabilityRegistry.layer<ReadonlyArray<ToolProvider<Services>>>(providers)),
-    Layer.provideMerge(services(options))
-  )
+  agents.layer(providers, shares, { ...(options.host === undefined ? {} : { host: options.host }), ...options.agents })
+    .pipe(
+      Layer.provideMerge(host([...providers, ...options.main ?? []], options)),
+      Layer.provideMerge(services(options))
+    )
+
+const host = (providers: ReadonlyArray<ToolProvider<Services>>, options: Options) =>
+  ToolHost.layer(options.host).pipe(Layer.provideMerge(CapabilityRegistry.layer(providers)))
+
+const shares = [ThreadStore.ThreadStore, SpillStore.SpillStore, ProcessIdentity.ProcessIdentity]

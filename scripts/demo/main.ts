@@ -1,5 +1,6 @@
 /**
- * The main job: an agent finds and repairs a bug in a small repository, and meets the gates on its way.
+ * The main job: an agent finds and repairs a bug in a small repository, meets the gates on its way, and has four others
+ * review what it did.
  *
  *     npm start [-- --model openai:NAME | anthropic:NAME | scripted:FILE]
  *
@@ -13,6 +14,7 @@ import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { parseArgs } from "node:util"
 import { CliError, usage } from "../../layers/cli/CliError.ts"
 import { manifest } from "../../layers/cli/manifest.ts"
@@ -22,11 +24,13 @@ import { system } from "../../layers/cli/run.ts"
 import { runMain } from "../../layers/cli/runMain.ts"
 import * as Terminal from "../../layers/cli/Terminal.ts"
 import * as Main from "../../layers/stacks/Main.ts"
+import { type AgentEvent, AgentSystem } from "../../src/agent/AgentSystem.ts"
 import type { Message } from "../../src/agent/Model.ts"
 import * as TurnLoop from "../../src/agent/TurnLoop.ts"
 import type { SandboxMode } from "../../src/contract/Policy.ts"
 import { OperationLedger } from "../../src/host/OperationLedger.ts"
 import { ToolHost } from "../../src/host/ToolHost.ts"
+import { display } from "../../src/internal/display.ts"
 import { ProcessSandbox } from "../../src/process/ProcessSandbox.ts"
 import * as gates from "./gates.ts"
 import * as report from "./report.ts"
@@ -34,6 +38,7 @@ import * as repository from "./repository.ts"
 
 const first = "The tests of this repository fail. Find out why and repair it. Commands may not be available yet; " +
   "if you need them, find the bug by reading, say what you found and stop."
+const third = "Now have the repaired repository reviewed before I commit it, and tell me what the reviewers found."
 const second = "You may run `npm test` now. Repair the bug and show that the tests pass."
 
 /** Both turns of the agent over the copy in `base`; succeeds with whether it can be called repaired. */
@@ -84,18 +89,46 @@ const job = Effect.fnUntraced(function*(original: string, base: string) {
   )
   const repaired = yield* turn("repair", mode, looked.messages, second)
 
+  yield* title("Reviewing it: four agents side by side, two at a time")
+  const reviewed = yield* Effect.scoped(review(copy, mode, paint))
+
   yield* title("The ledger: what was executed, once each")
   yield* terminal.out(report.ledger([...(yield* (yield* OperationLedger).list())].reverse(), paint))
 
   yield* title("Checked by the host")
   const tested = yield* repository.test(copy)
   const changed = yield* repository.changed(original, copy)
-  const beside = (yield* fs.readDirectory(base)).filter((name) => !/^(repository|state\.db.*)$/.test(name))
+  const beside = (yield* fs.readDirectory(base)).filter((name) => !/^(repository|state\.db.*|spill)$/.test(name))
   const contained = beside.length === 0 && changed.every((name) => name.startsWith("src/"))
   yield* said(tested.passes, `tests: ${tested.counts}`)
   yield* said(contained, `changed: ${[...changed, ...beside.map((name) => `../${name}`)].join(", ") || "nothing"}`)
   yield* said(repaired.stopped === "done", `the agent ended by itself: ${repaired.stopped}`)
-  return tested.passes && contained && repaired.stopped === "done"
+  yield* said(reviewed.fine, `reviewers: ${reviewed.counts}`)
+  return tested.passes && contained && repaired.stopped === "done" && reviewed.fine
+})
+
+/** The same thread as an agent that delegates; what was said in it before it takes from the journal. */
+const review = Effect.fnUntraced(function*(copy: string, sandboxMode: SandboxMode, paint: report.Paint) {
+  const terminal = yield* Terminal.Terminal
+  const agents = yield* AgentSystem
+  const events: Array<AgentEvent> = []
+  yield* Effect.forkScoped(Stream.runForEach(agents.events, (event) => Effect.sync(() => void events.push(event))))
+  const agent = yield* agents.start({
+    spec: { workspace: copy, threadId: "demo", sandboxMode, clientSurface: "cli" },
+    system
+  })
+  const answer = yield* agent.ask(third)
+  const reviewers = yield* agents.list(agent.threadId)
+  yield* terminal.out(report.timeline(events, paint))
+  for (const { label, report: ended } of reviewers) {
+    yield* terminal.out(report.speech(display(label), ended?.summary ?? ended?.error?.error ?? "", paint))
+  }
+  yield* terminal.out(report.speech("agent", answer.summary, paint))
+  const done = reviewers.filter(({ status }) => status === "completed").length
+  return {
+    fine: answer.status === "completed" && done === reviewers.length && reviewers.length > 0,
+    counts: `${done} of ${reviewers.length} done, at most ${report.peak(events)} at once`
+  }
 })
 
 const demo = Effect.gen(function*() {
@@ -114,14 +147,15 @@ const demo = Effect.gen(function*() {
     const base = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "portcullis-demo-" }))
     const original = path.join(home, "repository")
     yield* fs.copy(original, path.join(base, "repository"))
-    const plane = Main.layer({
+    const plane = Main.layerAgents({
       state: { filename: path.join(base, "state.db") },
       approvals: { approver: gates.approver },
       hooks: [gates.guard],
       rules: [gates.rule],
-      sandbox
+      sandbox,
+      agents: { concurrency: 2 }
     })
-    const done = yield* job(original, base).pipe(Effect.provide(model), Effect.provide(plane))
+    const done = yield* job(original, base).pipe(Effect.provide(Layer.provideMerge(plane, model)))
     return { base, done }
   })
   const { base, done } = yield* Effect.scoped(work)

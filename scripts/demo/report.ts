@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { contentText, lines } from "../../layers/cli/output.ts"
 import type { Terminal } from "../../layers/cli/Terminal.ts"
+import type { AgentEvent } from "../../src/agent/AgentSystem.ts"
 import type { TurnEvent } from "../../src/agent/TurnLoop.ts"
 import type { ToolResult } from "../../src/contract/ToolResult.ts"
 import type { LedgerEntry } from "../../src/host/OperationLedger.ts"
@@ -82,6 +83,73 @@ export const call = (result: ToolResult, asked: unknown, paint: Paint): string =
   ].join("\n")
 }
 
+/** What somebody said, with their name before it. */
+export const speech = (name: string, text: string, paint: Paint): string =>
+  `\n${paint.yellow(name)}  ${wrap(lines(text), " ".repeat(name.length + 2))}\n`
+
+interface Bar {
+  readonly label: string
+  queued: number
+  started: number | undefined
+  ended: number | undefined
+  status: string
+  calls: number
+}
+
+/** The life of each child, in the order of their spawning. */
+const bars = (events: ReadonlyArray<AgentEvent>): ReadonlyArray<Bar> => {
+  const byId = new Map<string, Bar>()
+  for (const event of events) {
+    if (event.type === "call") {
+      const bar = byId.get(event.agentId)
+      if (bar !== undefined) bar.calls++
+      continue
+    }
+    const { agentId, label, parentThreadId, status } = event.record
+    if (parentThreadId === null) continue
+    const bar = byId.get(agentId) ?? { label, queued: event.at, started: undefined, ended: undefined, status, calls: 0 }
+    byId.set(agentId, bar)
+    bar.status = status
+    if (status === "running") bar.started = event.at
+    else if (status !== "idle" && status !== "queued") bar.ended = event.at
+  }
+  return [...byId.values()]
+}
+
+/** How many children ran at once at most. */
+export const peak = (events: ReadonlyArray<AgentEvent>): number => {
+  let most = 0
+  const active = new Set<string>()
+  for (const event of events) {
+    if (event.type !== "status" || event.record.parentThreadId === null) continue
+    if (event.record.status === "running") active.add(event.record.agentId)
+    else active.delete(event.record.agentId)
+    most = Math.max(most, active.size)
+  }
+  return most
+}
+
+const chart = 50
+
+/** One line a child: dots while it waited for a slot, blocks while it ran. */
+export const timeline = (events: ReadonlyArray<AgentEvent>, paint: Paint): string => {
+  const all = bars(events)
+  const first = Math.min(...all.map(({ queued }) => queued))
+  const last = Math.max(...all.map(({ ended, queued }) => ended ?? queued))
+  const column = (at: number): number => Math.round((at - first) / Math.max(1, last - first) * chart)
+  const names = Math.max(0, ...all.map(({ label }) => display(label).length))
+  const rows = all.map(({ calls, ended, label, queued, started, status }) => {
+    const [from, begin, end] = [column(queued), column(started ?? last), column(ended ?? last)]
+    const ran = Math.max(1, end - begin)
+    const bar = `${" ".repeat(from)}${paint.dim("·".repeat(begin - from))}${paint.green("█".repeat(ran))}`
+    const rest = " ".repeat(Math.max(0, chart + 1 - begin - ran))
+    return `  ${display(label).padEnd(names)}  ${bar}${rest}  ${status}, ${calls} calls, ${
+      (ended ?? last) - (started ?? last)
+    } ms\n`
+  })
+  return `${rows.join("")}  ${" ".repeat(names)}  ${paint.dim(`0 ms ${"─".repeat(chart - 14)} ${last - first} ms`)}\n`
+}
+
 /** Follows a turn: what the agent says, then each call with the gates that spoke. */
 export const follow = (terminal: Terminal["Type"], paint: Paint): (event: TurnEvent) => Effect.Effect<void> => {
   const asked = new Map<string, unknown>()
@@ -89,7 +157,7 @@ export const follow = (terminal: Terminal["Type"], paint: Paint): (event: TurnEv
   const speak = Effect.suspend(() => {
     const text = said.trim()
     said = ""
-    return text === "" ? Effect.void : terminal.out(`\n${paint.yellow("agent")}  ${wrap(lines(text), "       ")}\n`)
+    return text === "" ? Effect.void : terminal.out(speech("agent", text, paint))
   })
   return (event) => {
     if (event.type === "settled") return terminal.out(call(event.result, asked.get(event.result.callId), paint))
