@@ -17,6 +17,8 @@ export default defineConfig({
     include: soaking ? soaked() : ["test/**/*.test.ts"],
     exclude: soaking ? [] : ["test/**/*.soak.test.ts"],
     testTimeout: soaking ? 600_000 : 30_000,
+    // No module keeps state, so the files of a worker can share what they import.
+    isolate: false,
     maxWorkers: 2,
     minWorkers: 1,
     reporters: ["default", ["json", { outputFile: `.cache/reports/${soaking ? "soak" : "test"}.json` }]]

@@ -2,6 +2,7 @@
  * What is compared with what. A side is a thunk of a subject, run in a process of its own; `goal` is the largest ratio of
  * ours to the reference that is good enough, `null` when the row is only for orientation.
  */
+import * as fanout from "./fanout.mjs"
 import * as ours from "./ours.mjs"
 
 const peer = (name) => import(`./peers/${name}.mjs`)
@@ -9,6 +10,11 @@ const calls = { batch: 2000, samples: 25, warmup: 20_000 }
 const slowCalls = { batch: 50, samples: 15, warmup: 200 }
 const commits = { batch: 500, samples: 11, warmup: 3000 }
 const lists = { batch: 10, samples: 15, warmup: 20 }
+
+const tasks = { batch: 10_000, samples: 15, warmup: 100_000 }
+
+/** A limit in place of a peer. */
+const limit = (value) => ({ take: () => ({ value: () => value }) })
 
 const catalog = (tools) => [
   {
@@ -93,5 +99,49 @@ export const cases = [
     goal: 15,
     ours: { take: () => ours.catalogUnchanged(10000), ...lists },
     reference: { take: () => ours.catalogUnchanged(1000), ...lists }
+  },
+  {
+    bench: "fanout",
+    name: "10,000 no-op tasks, budget 8 / p-limit around Effect.runPromise",
+    goal: 2,
+    installs: true,
+    ours: { take: () => fanout.tasks(10_000), ...tasks },
+    reference: { take: async () => (await peer("pLimit")).tasks(10_000), ...tasks }
+  },
+  {
+    bench: "fanout",
+    name: "10,000 tasks that yield once, budget 8 / p-limit around Effect.runPromise",
+    goal: null,
+    installs: true,
+    ours: { take: () => fanout.tasks(10_000, fanout.yielding), ...tasks },
+    reference: { take: async () => (await peer("pLimit")).tasks(10_000, fanout.yielding), ...tasks }
+  },
+  {
+    bench: "fanout",
+    name: "a task of 10,000 / a task of 1,000",
+    goal: 1.25,
+    ours: { take: () => fanout.tasks(10_000), ...tasks },
+    reference: { take: () => fanout.tasks(1000), ...tasks }
+  },
+  {
+    bench: "fanout",
+    name: "cancelling 10,000 that wait / 10 ms",
+    goal: 1,
+    ours: { take: () => fanout.cancel(10_000) },
+    reference: limit(10_000)
+  },
+  {
+    bench: "fanout",
+    name: "a spawned child / 300 us",
+    goal: 1,
+    ours: { take: () => fanout.spawn(), batch: 200, samples: 15, warmup: 2000 },
+    reference: limit(300)
+  },
+  {
+    bench: "fanout",
+    name: "memory of a spawned child / 20 KB (KB)",
+    goal: 1,
+    ours: { take: () => fanout.spawnMemory() },
+    reference: limit(20)
   }
 ]

@@ -23,3 +23,10 @@ export const microseconds = async (subject, { batch, samples, warmup }) => {
   }
   return median(taken)
 }
+
+/** The median of what a subject measures by itself: something that is no time of its own, or only a part of what it does. */
+export const several = async (subject) => {
+  const taken = []
+  for (let sample = 0; sample < 11; sample++) taken.push(await subject.value())
+  return median(taken)
+}

@@ -98,7 +98,7 @@ const turn = {
 /** A registry's snapshot without the cost of compiling validators, which is registration and not listing. */
 const snapshotOf = (count) =>
   Effect.scoped(Effect.gen(function*() {
-    const registry = yield* CapabilityRegistry.make
+    const registry = yield* CapabilityRegistry.make()
     const tools = toolsOf(count).map((tool) => ({ ...tool, load: Effect.succeed(() => undefined) }))
     yield* registry.register(ToolProvider.make({ id: "bench", kind: "mcp", tools }))
     return yield* registry.snapshot

@@ -1,6 +1,6 @@
 /** Measures one side of one case in a process of its own, and sends the number to the parent. */
 import { cases } from "./cases.mjs"
-import { microseconds } from "./measure.mjs"
+import { microseconds, several } from "./measure.mjs"
 
 const [, , index, side] = process.argv
 const options = cases[Number(index)][side]
@@ -9,7 +9,7 @@ const answer = await (async () => {
   const subject = await options.take()
   if (subject === undefined) return { value: null }
   try {
-    return { value: await microseconds(subject, options) }
+    return { value: subject.value === undefined ? await microseconds(subject, options) : await several(subject) }
   } finally {
     await subject.close?.()
   }
