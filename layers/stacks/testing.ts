@@ -3,8 +3,10 @@
  * processes, crash points, and the contract suite of every service as plain data.
  */
 export * as Approvals from "../../src/testing/Approvals.ts"
+export * as AgentSystemLaws from "../../src/testing/contract/AgentSystem.ts"
 export * as ApprovalGateLaws from "../../src/testing/contract/ApprovalGate.ts"
 export * as CapabilityRegistryLaws from "../../src/testing/contract/CapabilityRegistry.ts"
+export * as DelegationSemaphoreLaws from "../../src/testing/contract/DelegationSemaphore.ts"
 export * as EventJournalLaws from "../../src/testing/contract/EventJournal.ts"
 export * as FileMutationQueueLaws from "../../src/testing/contract/FileMutationQueue.ts"
 export * as ModelLaws from "../../src/testing/contract/Model.ts"

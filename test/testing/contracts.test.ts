@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
+import * as AgentLaws from "../../src/testing/contract/AgentSystem.ts"
 import * as RegistryLaws from "../../src/testing/contract/CapabilityRegistry.ts"
 import * as SandboxLaws from "../../src/testing/contract/ProcessSandbox.ts"
 import * as HostLaws from "../../src/testing/contract/ToolHost.ts"
@@ -38,4 +39,9 @@ describe("ToolHost of the test stack", () => {
         yield* (law?.law ?? Effect.dieMessage("no such law"))
       }).pipe(Effect.provide(Layer.merge(Test.layer([HostLaws.provider]), NodeFileSystem.layer))))
   })
+})
+
+describe("AgentSystem of the test stack", () => {
+  const layer = Layer.provideMerge(Test.layerAgents([AgentLaws.provider]), AgentLaws.model)
+  for (const { law, name } of AgentLaws.laws("/")) it.scoped(name, () => Effect.provide(law, layer))
 })
