@@ -40,7 +40,7 @@ export interface TurnHook<R = never> {
   /** Before anything is recorded or asked of a model. Sees the text of the prompt. */
   readonly userPromptSubmit?: ((prompt: string, turn: Turn) => Effect.Effect<PromptVerdict, unknown, R>) | undefined
   readonly turnStart?: ((turn: Turn) => Effect.Effect<void, unknown, R>) | undefined
-  /** Once for each turn that started, however it ended. */
+  /** Once for each turn that started, however it ended. Of a turn that was interrupted, all hooks share one second. */
   readonly turnEnd?: ((turn: Turn, ending: TurnEnding) => Effect.Effect<void, unknown, R>) | undefined
   /** Before a conversation of so many messages is compacted. */
   readonly preCompact?: ((turn: Turn, messages: number) => Effect.Effect<void, unknown, R>) | undefined
@@ -135,7 +135,7 @@ export const submit = Effect.fnUntraced(function*(hooks: ReadonlyArray<TurnHook>
 
 /**
  * Tells every hook that looks on, in order; returns what went wrong, for the journal. Each runs in a fiber of its own, so it
- * can be stopped also where the turn itself cannot be interrupted any more.
+ * can be stopped also where the turn itself cannot be interrupted any more, and has so many milliseconds.
  */
 export const tell = (
   hooks: ReadonlyArray<TurnHook>,

@@ -211,8 +211,9 @@ export const run: (options: Options) => Effect.Effect<TurnOutcome, TurnError, Mo
     return yield* loop({ options, journal, progress, record, tell, say })
   })
   return yield* Effect.onExit(turn, (exit) => {
+    const told = hooks.filter(({ turnEnd }) => turnEnd !== undefined).length
     // Whoever interrupted it waits for this: all hooks together have a second then.
-    const limitMs = Exit.isInterrupted(exit) ? 1000 / Math.max(1, hooks.length) : undefined
+    const limitMs = Exit.isInterrupted(exit) ? Math.floor(1000 / Math.max(1, told)) : undefined
     return tell((hook, turn) => hook.turnEnd?.(turn, endingOf(exit, progress)), limitMs)
   })
 })

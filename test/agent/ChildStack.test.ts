@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ChildStack, layer, type Options } from "../../src/agent/ChildStack.ts"
 import { CapabilityRegistry } from "../../src/catalog/CapabilityRegistry.ts"
+import { usable } from "../../src/contract/Provider.ts"
 import * as ToolCall from "../../src/contract/ToolCall.ts"
 import { ThreadId } from "../../src/contract/Turn.ts"
 import { MaxFileBytes } from "../../src/file/TextFile.ts"
@@ -80,6 +81,42 @@ describe("a child's host", () => {
         assert.strictEqual((yield* later.execute(call("probe", {}))).code, null)
         assert.strictEqual(runs.count, 1)
       }).pipe(Effect.provide(planes({}, { approvals: { approver: asks.approver } })))
+    }).pipe(live))
+
+  it.scopedLive("has what the main registry has switched off or found broken no longer, from the next turn on", () =>
+    Effect.gen(function*() {
+      const { root } = yield* workspace
+      yield* Effect.gen(function*() {
+        const main = yield* CapabilityRegistry
+        const { follow, host, registry } = yield* ChildStack
+        yield* follow(main)
+        const listed = Effect.map(host.execute(call("ls", {}), { workspace: root }), ({ code }) => code)
+        const policyIn = (from: CapabilityRegistry["Type"]) =>
+          Effect.map(from.snapshot, ({ providers }) => providers.get("files")?.policy)
+        const open = yield* host.openTurn({ workspace: root, threadId: "open" })
+        assert.strictEqual(yield* registry.snapshot, yield* registry.snapshot)
+        for (
+          const off of [
+            { enabled: false, available: true, reason: "off" },
+            { enabled: true, available: false, reason: "broken" }
+          ]
+        ) {
+          yield* main.setPolicy("files", off)
+          assert.deepStrictEqual(yield* policyIn(registry), off)
+          assert.strictEqual(yield* listed, "tool_not_advertised")
+          // A turn that is open has what it pinned, as one of the main host has.
+          assert.strictEqual((yield* open.execute(call("ls", {}))).code, null)
+        }
+        yield* main.setPolicy("files", usable)
+        assert.strictEqual(yield* listed, null)
+        // The other way round nothing is given back.
+        const own = { enabled: false, available: true, reason: "not for children" }
+        yield* registry.setPolicy("files", own)
+        yield* main.setPolicy("files", { enabled: false, available: true, reason: "off" })
+        assert.deepStrictEqual(yield* policyIn(registry), own)
+        yield* main.setPolicy("files", usable)
+        assert.strictEqual(yield* listed, "tool_not_advertised")
+      }).pipe(Effect.provide(planes()))
     }).pipe(live))
 
   it.scopedLive("is clamped by an authority of its own, which cannot give the reserved names back", () =>

@@ -165,6 +165,35 @@ describe("TurnHooks", () => {
       assert.deepStrictEqual(endings[0]?.usage, { inputTokens: 3, outputTokens: 2 })
     }))
 
+  it.effect("holds up an interruption by a second at most, however many hooks hang, and lets each quick one finish", () =>
+    Effect.gen(function*() {
+      const memory = memoryJournal()
+      const entered = yield* Deferred.make<void>()
+      const told: Array<string> = []
+      const hanging = (name: string): TurnHooks.TurnHook => ({ name, turnEnd: () => Effect.never })
+      const quick: TurnHooks.TurnHook = {
+        name: "quick",
+        turnEnd: (_, { status }) => Effect.delay(Effect.sync(() => void told.push(status)), "200 millis")
+      }
+      const silent: TurnHooks.TurnHook = { name: "silent" }
+      const fiber = yield* Effect.fork(turn(
+        [hanging("a"), silent, hanging("b"), silent, hanging("c"), quick],
+        memory,
+        {
+          onEvent: (event) =>
+            event.type === "request"
+              ? Effect.zipRight(Deferred.succeed(entered, undefined), Effect.never)
+              : Effect.void
+        }
+      ))
+      yield* Deferred.await(entered)
+      const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(interrupting)
+      assert.deepStrictEqual(told, ["interrupted"])
+      assert.deepStrictEqual(warnings(memory), ["a", "b", "c"].map((name) => `${name}: no answer within 250ms`))
+    }))
+
   it.effect("never lets a hook that looks on end the turn", () =>
     Effect.gen(function*() {
       const memory = memoryJournal()

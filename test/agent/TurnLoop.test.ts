@@ -6,6 +6,7 @@ import * as Exit from "effect/Exit"
 import * as fc from "effect/FastCheck"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
+import * as TestClock from "effect/TestClock"
 import * as Conversation from "../../src/agent/Conversation.ts"
 import { finished, Model, ModelError, type ModelPart } from "../../src/agent/Model.ts"
 import * as TurnHooks from "../../src/agent/TurnHooks.ts"
@@ -368,6 +369,15 @@ describe("TurnLoop and its limits", () => {
       let seconds = 0
       const { outcome } = yield* turn((_, index) => index < 20 ? { calls: [{ toolName: "poll" }] } : undefined, {
         tools: { poll: { run: () => Effect.sync(() => seconds++) } }
+      })
+      assert.isTrue(outcome.calls.every(({ code }) => code === null))
+      assert.strictEqual(outcome.stopped, "done")
+    }))
+
+  it.effect("never holds back polling that takes its time, though the answer stands still", () =>
+    Effect.gen(function*() {
+      const { outcome } = yield* turn((_, index) => index < 20 ? { calls: [{ toolName: "poll" }] } : undefined, {
+        tools: { poll: { run: () => Effect.as(TestClock.adjust("2 minutes"), "running") } }
       })
       assert.isTrue(outcome.calls.every(({ code }) => code === null))
       assert.strictEqual(outcome.stopped, "done")

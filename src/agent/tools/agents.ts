@@ -69,7 +69,8 @@ export const listAgents = Tool.make("list_agents", {
       ({ reason }) => toolError("state_lost", `What is known of agents cannot be read: ${reason}`)
     )
     const wanted = scope === "descendants" ? all : all.filter(({ parentThreadId }) => parentThreadId === turn.threadId)
-    const records = wanted.slice(-maxShown)
+    const records = [...wanted].sort((left, right) => left.spawnedAt - right.spawnedAt || left.ordinal - right.ordinal)
+      .slice(-maxShown)
     return {
       agents: records.map(({ agentId, detached, label, lineage, profile, status, turns, usage }) => ({
         agentId,

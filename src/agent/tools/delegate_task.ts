@@ -112,12 +112,12 @@ const rendered = (output: Success) => {
     ...(evidence.length === 0 ? [] : [
       "What its calls found:",
       ...evidence.map(({ digest, isError, target, toolName }) =>
-        `- ${display(toolName)} ${display(target, { max: 200 })}${isError ? " (failed)" : ""}: ${
+        `- ${display(toolName, { max: 64 })} ${display(target, { max: 200 })}${isError ? " (failed)" : ""}: ${
           quoted("call", digest)
         }`
       )
     ]),
-    "Its answer:",
+    "Its answer, in which & < > are written as &amp; &lt; &gt;:",
     quoted("summary", summary)
   ]
   return [text(lines.join("\n"))]
