@@ -125,7 +125,7 @@ describe("ThreadStore in the state file", () => {
     () =>
       Effect.gen(function*() {
         const script = yield* bundle("noter.ts")
-        for (let round = 0; round < count({ quick: 5, soak: 200 }); round++) {
+        for (let round = 0; round < count({ quick: 5, soak: 100 }); round++) {
           const filename = yield* filenameIn
           const host = yield* start(script, filename)
           yield* host.line
@@ -155,6 +155,6 @@ describe("ThreadStore in the state file", () => {
           assert.isAtLeast(numbers.length, (last + 1) * 10)
         }
       }),
-    60_000
+    300_000
   )
 })
