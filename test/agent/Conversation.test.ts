@@ -161,7 +161,7 @@ const always = <A>(arbitrary: fc.Arbitrary<A>, runs: number, law: (value: A) => 
 
 describe("Conversation", () => {
   it.effect("loads exactly the conversation that turns came to", () =>
-    always(plans, count({ quick: 60, soak: 5000 }), (plans) =>
+    always(plans, count({ quick: 60, soak: 1666 }), (plans) =>
       Effect.gen(function*() {
         const memory = memoryJournal()
         let messages: ReadonlyArray<Message> = []
@@ -180,7 +180,7 @@ describe("Conversation", () => {
   it.effect("resumes a turn that was interrupted anywhere, and adds nothing a second time", () =>
     always(
       fc.tuple(plan, fc.integer({ min: 0, max: 80 })),
-      count({ quick: 60, soak: 5000 }),
+      count({ quick: 60, soak: 1666 }),
       ([plan, yields]) =>
         Effect.gen(function*() {
           const memory = memoryJournal()
@@ -196,7 +196,7 @@ describe("Conversation", () => {
     ))
 
   it.effect("resumes a journal that ends anywhere, as after a crash, and goes on from there", () =>
-    always(plans, count({ quick: 8, soak: 500 }), (plans) =>
+    always(plans, count({ quick: 8, soak: 166 }), (plans) =>
       Effect.gen(function*() {
         const whole = memoryJournal()
         let messages: ReadonlyArray<Message> = []

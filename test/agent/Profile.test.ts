@@ -214,7 +214,7 @@ describe("Profile", () => {
     assert.isTrue(isProblems(result.left))
     for (const { line } of result.left) assert.isTrue(line >= 1 && line <= lines, `line ${line} of ${lines}`)
   })
-  const runs = { fastCheck: { numRuns: count({ quick: 100, soak: 5000 }) } }
+  const runs = { fastCheck: { numRuns: count({ quick: 100, soak: 1000 }) } }
 
   it.effect.prop("gives a profile or problems for any bytes", [fc.string(), fc.uint8Array({ maxLength: 300 })], ([
     file,

@@ -131,6 +131,6 @@ describe("the id of an item", () => {
           before = after
         }
       }).pipe(Effect.provide(layerMemory)),
-    { fastCheck: { numRuns: count({ quick: 100, soak: 5000 }) } }
+    { fastCheck: { numRuns: count({ quick: 100, soak: 1500 }) } }
   )
 })
