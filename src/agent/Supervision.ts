@@ -111,7 +111,7 @@ export const make = (
       return stray
     }
 
-    /** Ends what is idle and was only kept to be spoken to again, the longest idle first; it can be resumed. */
+    /** Ends what is idle and was only kept to be spoken to again, the oldest first; it can be resumed. */
     const makeRoom = Effect.suspend(() => {
       for (const node of live.values()) {
         const { detached, status } = node.record

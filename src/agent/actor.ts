@@ -88,8 +88,10 @@ export const make = <M, A>(options: Options<M, A>): Effect.Effect<Actor<M, A>> =
 
     const withdraw = (envelope: Envelope<M, A>): Effect.Effect<void> =>
       Effect.suspend(() => {
+        if (current === envelope) return cut(envelope)
         const waiting = mailbox.indexOf(envelope)
-        if (waiting === -1) return envelope.over ? Effect.void : cut(envelope)
+        // Neither: it has ended, or somebody who stops the actor is about to end it.
+        if (waiting === -1) return Effect.asVoid(Deferred.await(envelope.outcome))
         mailbox.splice(waiting, 1)
         return Effect.void
       })

@@ -141,6 +141,38 @@ describe("Actor", () => {
       assert.deepStrictEqual(log.filter((line) => line.startsWith("start")), ["start hold 1"])
     }))
 
+  it.scoped("lets go of an asker that is interrupted while the actor is being stopped, once its message has ended", () =>
+    Effect.gen(function*() {
+      const scope = yield* Effect.scope
+      const cutting = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const cut: Array<string> = []
+      const actor = yield* Actor.make<string, string>({
+        capacity: 4,
+        run: () => Effect.interruptible(Effect.never),
+        cut: (message) =>
+          Effect.zipRight(Deferred.succeed(cutting, undefined), Deferred.await(goOn)).pipe(
+            Effect.as(message),
+            Effect.tap(() => Effect.sync(() => cut.push(message)))
+          ),
+        fork: (self) =>
+          Effect.map(Effect.forkIn(self, scope), (fiber) => ({ cancel: Effect.asVoid(Fiber.interrupt(fiber)) }))
+      })
+      const askers = yield* Effect.forEach(
+        ["1", "2", "3"],
+        (message) => Effect.zipLeft(Effect.fork(actor.ask(message)), Effect.yieldNow())
+      )
+      const stopping = yield* Effect.fork(actor.stop)
+      yield* Deferred.await(cutting)
+      const interrupting = yield* Effect.fork(Effect.forEach(askers, Fiber.interrupt, { concurrency: "unbounded" }))
+      yield* Effect.repeatN(Effect.yieldNow(), 20)
+      yield* Deferred.succeed(goOn, undefined)
+      const exits = yield* Fiber.join(interrupting)
+      assert.isTrue(exits.every(Exit.isInterrupted))
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual([...cut].sort(), ["1", "2", "3"])
+    }))
+
   it.scoped("keeps the answer of what was done before its interruption arrived", () =>
     Effect.gen(function*() {
       const scope = yield* Effect.scope
