@@ -15,6 +15,7 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { FileAccess } from "../file/FileAccess.ts"
 import { fromPlatform } from "../file/FileError.ts"
 import * as TextFile from "../file/TextFile.ts"
 import { byCodeUnit } from "../internal/byCodeUnit.ts"
@@ -74,9 +75,9 @@ const sameList = Schema.equivalence(Schema.Array(Profile))
  */
 export const make = (
   options: Options = {}
-): Effect.Effect<Profiles["Type"], InvalidProfile, FileSystem.FileSystem | Path.Path> =>
+): Effect.Effect<Profiles["Type"], InvalidProfile, FileAccess | FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const read = reader(yield* FileSystem.FileSystem, yield* Path.Path, options.workspace)
+    const read = reader(yield* FileAccess, yield* FileSystem.FileSystem, yield* Path.Path, options.workspace)
     const host = yield* decodeHost(options.host ?? [])
     const line = yield* FifoSemaphore.make(1)
     let byName: ReadonlyMap<string, Profile> = new Map()
@@ -94,15 +95,15 @@ export const make = (
       list = sorted
       return true
     })
-    const refresh = line.withPermit(Effect.uninterruptibleMask((restore) =>
-      Effect.tap(restore(reread), (changed) => changed ? Effect.all(subscribers, { discard: true }) : Effect.void)
-    ))
+    const refresh = line.withPermit(
+      Effect.uninterruptibleMask((restore) =>
+        Effect.tap(restore(reread), (changed) => changed ? Effect.all(subscribers, { discard: true }) : Effect.void)
+      )
+    )
     yield* refresh
 
     return {
-      list: Effect.sync(() =>
-        list
-      ),
+      list: Effect.sync(() => list),
       get: (name) => Effect.sync(() => byName.get(name)),
       problems: Effect.sync(() => problems),
       refresh,
@@ -122,7 +123,8 @@ export const make = (
 /** See `make`. */
 export const layer = (
   options: Options = {}
-): Layer.Layer<Profiles, InvalidProfile, FileSystem.FileSystem | Path.Path> => Layer.effect(Profiles, make(options))
+): Layer.Layer<Profiles, InvalidProfile, FileAccess | FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(Profiles, make(options))
 
 const decodeHost = Effect.fnUntraced(function*(host: ReadonlyArray<unknown>) {
   const names = new Set<string>()
@@ -158,6 +160,7 @@ const unreadable = (file: string) => (error: PlatformError): ProfileProblem =>
   problemOf("file_unreadable", file, fromPlatform(file)(error).message)
 
 const reader = (
+  access: FileAccess["Type"],
   fs: FileSystem.FileSystem,
   path: Path.Path,
   workspace: Options["workspace"]
@@ -169,7 +172,7 @@ const reader = (
     const real = yield* Effect.mapError(fs.realPath(path.join(folder, name)), unreadable(file))
     const outside = problemOf("link_outside", file, "The file is a link that leads out of its folder.")
     if (!real.startsWith(folder + path.sep)) return yield* Effect.fail([outside])
-    const bytes = yield* Effect.mapError(TextFile.readBytes(fs, real, file, maxBytes), ({ code, message }) => {
+    const bytes = yield* Effect.mapError(TextFile.readBytes(access, real, file, maxBytes), ({ code, message }) => {
       if (code === "file_too_large") return problemOf(code, file, tooLarge.problem)
       const regular = code !== "is_a_directory" && code !== "not_a_regular_file"
       return problemOf(regular ? "file_unreadable" : "not_a_regular_file", file, message)

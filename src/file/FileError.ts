@@ -8,10 +8,10 @@ import type { PlatformError } from "@effect/platform/Error"
 import { type CodedError, toolError } from "../contract/ToolFailure.ts"
 
 /** A path that cannot be followed or may not be read. */
-export const pathCodes = ["path_invalid", "outside_workspace", "file_access_denied"] as const
+export const pathCodes = ["path_invalid", "outside_workspace", "file_access_denied", "file_withheld"] as const
 export type PathCode = typeof pathCodes[number]
 
-/** A file that is not there, or is not one that can be shown as text. */
+/** A file that is not there, or is not one that can be shown as text, or is another by now. */
 export const readCodes = [
   "file_not_found",
   "is_a_directory",
@@ -19,12 +19,17 @@ export const readCodes = [
   "file_too_large",
   "file_not_text",
   "file_access_denied",
-  "file_io_failed"
+  "file_io_failed",
+  "path_changed"
 ] as const
 export type ReadCode = typeof readCodes[number]
 
+/** A file that somebody else holds, or a lock that cannot be taken. */
+export const lockCodes = ["file_locked", "lock_unavailable"] as const
+export type LockCode = typeof lockCodes[number]
+
 /** A change that cannot be put on disk; also what reading fails with, because a change looks first. */
-export const changeCodes = [...readCodes, "text_invalid", "path_changed"] as const
+export const changeCodes = [...readCodes, ...lockCodes, "text_invalid"] as const
 export type ChangeCode = typeof changeCodes[number]
 
 /** Edits that do not say clearly what to replace. */
@@ -52,5 +57,9 @@ export const fromPlatform =
     if (error._tag === "SystemError" && error.reason === "PermissionDenied") {
       return fileError("file_access_denied", `${quote(path)} cannot be accessed: permission denied.`)
     }
-    return fileError("file_io_failed", `${quote(path)}: ${error.message.slice(0, 500)}`)
+    // What the platform calls the file is not what the caller does: an entry of a descriptor, or a temporary name.
+    const said = error._tag === "SystemError"
+      ? error.description?.replace(/, \w+ '.*$/s, "") ?? error.reason
+      : error.message
+    return fileError("file_io_failed", `${quote(path)}: ${said.slice(0, 500)}`)
   }

@@ -6,17 +6,17 @@
  *
  * @since 0.1.0
  */
-import type * as FileSystem from "@effect/platform/FileSystem"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { Sha256 } from "../contract/Digest.ts"
+import type { FileAccess, Info, OpenFile } from "./FileAccess.ts"
 import { type FileError, fileError, fromPlatform, quote, type ReadCode } from "./FileError.ts"
 
-/** How large a file may be, in bytes, to be taken into memory. Default 8 MiB. */
+/** How large a file may be, in bytes, to be taken into memory. Default 16 MiB. */
 export class MaxFileBytes extends Context.Reference<MaxFileBytes>()("portcullis/MaxFileBytes", {
-  defaultValue: () => 8 * 1024 * 1024
+  defaultValue: () => 16 * 1024 * 1024
 }) {}
 
 export interface Encoding {
@@ -54,11 +54,11 @@ export const decode = (bytes: Uint8Array): Either.Either<Decoded, number> => {
   const body = encoding.charset === "utf-16be" ? swapped(bytes.subarray(start)) : bytes.subarray(start)
   const label = encoding.charset === "utf-8" ? "utf-8" : "utf-16le"
   const text = Either.try(() => new TextDecoder(label, { fatal: true, ignoreBOM: true }).decode(body))
-  if (Either.isLeft(text)) return Either.left(start + firstIllFormed(body, label))
-  const nul = text.right.indexOf("\0")
-  return nul === -1
-    ? Either.right({ text: text.right, encoding })
-    : Either.left(start + sizeOf(text.right.slice(0, nul), label))
+  const nul = firstNul(body, label)
+  const ill = Either.isLeft(text) ? firstIllFormed(body, label) : Number.POSITIVE_INFINITY
+  return Either.isLeft(text) || nul !== -1
+    ? Either.left(start + (nul === -1 ? ill : Math.min(nul, ill)))
+    : Either.right({ text: text.right, encoding })
 }
 
 /** The bytes of a text. Half a surrogate pair is `text_invalid`: it has no bytes. */
@@ -88,6 +88,13 @@ type Label = "utf-8" | "utf-16le"
 const sizeOf = (text: string, label: Label): number =>
   label === "utf-8" ? new TextEncoder().encode(text).length : text.length * 2
 
+const firstNul = (bytes: Uint8Array, label: Label): number => {
+  let at = bytes.indexOf(0)
+  if (label === "utf-8") return at
+  while (at !== -1 && (at % 2 === 1 || bytes[at + 1] !== 0)) at = bytes.indexOf(0, at + 1)
+  return at
+}
+
 /**
  * A lenient decoder puts U+FFFD where the bytes are ill-formed; the first that is not in the bytes themselves is the
  * place.
@@ -106,90 +113,125 @@ const firstIllFormed = (bytes: Uint8Array, label: Label): number => {
   return offset
 }
 
-/** Refuses everything but a regular file of at most `maxBytes`. */
-export const admit = (
-  info: FileSystem.File.Info,
-  display: string,
-  maxBytes: number
-): Effect.Effect<void, FileError<"is_a_directory" | "not_a_regular_file" | "file_too_large">> => {
-  if (info.type === "Directory") return Effect.fail(fileError("is_a_directory", `${quote(display)} is a directory.`))
-  if (info.type !== "File") {
-    return Effect.fail(fileError("not_a_regular_file", `${quote(display)} is not a regular file but a ${info.type}.`))
-  }
-  return info.size > maxBytes ? Effect.fail(tooLarge(display, Number(info.size), maxBytes)) : Effect.void
-}
-
 const tooLarge = (display: string, byteSize: number, maxBytes: number) =>
   fileError(
     "file_too_large",
     `${quote(display)} is larger than the ${maxBytes} bytes that file tools take in at once.`,
-    {
-      byteSize,
-      maxBytes
-    }
+    { byteSize, maxBytes }
   )
 
 /**
- * All bytes of a regular file of at most `maxBytes`. `path` is physical, `display` names it in failures.
- *
- * Nothing but a regular file is ever opened: opening a FIFO would wait for its writer. An interruption waits for the
- * read that is under way.
+ * Opens a regular file; nothing else is ever waited for. `path` is physical, `display` names it in failures. With `write`
+ * it can be written through the same handle, or is `file_access_denied`.
  */
-export const readBytes = (
-  fs: FileSystem.FileSystem,
+export const open = (
+  access: FileAccess["Type"],
   path: string,
   display: string,
-  maxBytes: number
-): Effect.Effect<Uint8Array, FileError<ReadCode>> => {
-  const failed = fromPlatform(display)
-  return Effect.gen(function*() {
-    yield* admit(yield* Effect.mapError(fs.stat(path), failed), display, maxBytes)
-    const file = yield* Effect.mapError(fs.open(path), failed)
-    const info = yield* Effect.mapError(file.stat, failed)
-    yield* admit(info, display, maxBytes)
-    const chunks: Array<Uint8Array> = []
-    let total = 0
-    while (true) {
-      const chunk = yield* Effect.mapError(file.readAlloc(Math.max(Number(info.size) - total, 0) + 4096), failed)
-      if (Option.isNone(chunk)) return joined(chunks, total)
-      chunks.push(chunk.value)
-      total += chunk.value.length
-      if (total > maxBytes) return yield* tooLarge(display, total, maxBytes)
-    }
-  }).pipe(
-    Effect.scoped,
-    // A read cannot be called back: closing its descriptor under it could make it read another file's.
-    Effect.uninterruptible
+  options?: { readonly write?: boolean }
+): Effect.Effect<OpenFile, FileError<ReadCode>, Scope.Scope> =>
+  Effect.catchAll(
+    access.open(path, options),
+    (error): Effect.Effect<never, FileError<ReadCode>> =>
+      error._tag !== "SystemError" || error.reason !== "BadResource"
+        ? Effect.fail(fromPlatform(display)(error))
+        : Effect.if(Effect.isSuccess(Effect.scoped(access.hold(path))), {
+          onTrue: () =>
+            Effect.fail(fileError("is_a_directory", `${quote(display)} is a directory. To list it, call ls.`)),
+          onFalse: () => Effect.fail(fileError("not_a_regular_file", `${quote(display)} is not a regular file.`))
+        })
   )
-}
 
-const joined = (chunks: ReadonlyArray<Uint8Array>, total: number): Uint8Array => {
-  const [first] = chunks
-  if (first !== undefined && chunks.length === 1) return first
+/** A file that tells no size, as in `/proc`, is read in pieces of this many bytes. */
+const piece = 64 * 1024
+
+/** The bytes of an open file, and the first beyond `max` if it has more. */
+export const bytesUpTo = Effect.fnUntraced(function*(
+  file: OpenFile,
+  { size }: Info,
+  display: string,
+  max: number
+): Effect.fn.Return<Uint8Array, FileError<ReadCode>> {
+  const pieces: Array<Uint8Array> = []
+  let total = 0
+  // One byte more than the file says it has tells whether that is all.
+  let asked = Math.min(size, max) + 1
+  while (true) {
+    const next = yield* Effect.mapError(file.read(total, asked), fromPlatform(display))
+    pieces.push(next)
+    total += next.length
+    if (next.length < asked || total > max) return pieces.length === 1 ? next : joined(pieces, total)
+    asked = Math.min(piece, max + 1 - total)
+  }
+})
+
+/** All bytes of an open file of at most `maxBytes`: a larger one is refused before any memory is taken for it. */
+export const bytesOf = (
+  file: OpenFile,
+  info: Info,
+  display: string,
+  maxBytes: number
+): Effect.Effect<Uint8Array, FileError<ReadCode>> =>
+  info.size > maxBytes ? Effect.fail(tooLarge(display, info.size, maxBytes)) : Effect.filterOrFail(
+    bytesUpTo(file, info, display, maxBytes),
+    (bytes) => bytes.length <= maxBytes,
+    (bytes) => tooLarge(display, bytes.length, maxBytes)
+  )
+
+const joined = (pieces: ReadonlyArray<Uint8Array>, total: number): Uint8Array => {
   const out = new Uint8Array(total)
   let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
+  for (const one of pieces) {
+    out.set(one, at)
+    at += one.length
   }
   return out
 }
 
+/** All bytes of a regular file of at most `maxBytes`. An interruption waits for the read that is under way. */
+export const readBytes = (
+  access: FileAccess["Type"],
+  path: string,
+  display: string,
+  maxBytes: number
+): Effect.Effect<Uint8Array, FileError<ReadCode>> =>
+  Effect.gen(function*() {
+    const file = yield* open(access, path, display)
+    const info = yield* Effect.mapError(file.info, fromPlatform(display))
+    return yield* bytesOf(file, info, display, maxBytes)
+  }).pipe(Effect.scoped)
+
+/** Some bytes, and their hash, as a file of text. Fails with `file_not_text` and the byte offset when they are not. */
+export const fromBytes = (
+  bytes: Uint8Array,
+  hash: string,
+  display: string
+): Effect.Effect<TextFile, FileError<"file_not_text">> =>
+  Either.match(decode(bytes), {
+    onLeft: (byteOffset) => Effect.fail(notText(bytes, byteOffset, display)),
+    onRight: (decoded) => Effect.succeed({ ...decoded, hash, byteSize: bytes.length })
+  })
+
+const notText = (bytes: Uint8Array, byteOffset: number, display: string): FileError<"file_not_text"> => {
+  const value = bytes[byteOffset] ?? 0
+  const guess = value === 0 && detect(bytes).charset === "utf-8"
+    ? "It seems to be a binary file"
+    : "It may be in an older encoding such as GBK or Latin-1, or a binary file"
+  return fileError(
+    "file_not_text",
+    `${quote(display)} is not text in UTF-8, or in UTF-16 with a byte order mark: byte ${byteOffset} ` +
+      `(0x${value.toString(16).padStart(2, "0")}) does not fit. ${guess}; file tools leave it as it is. ` +
+      "Use a command to look at it or to convert it.",
+    { byteOffset }
+  )
+}
+
 /** A file as text. Fails with `file_not_text` and the byte offset when it is not. */
 export const read = (
-  fs: FileSystem.FileSystem,
+  access: FileAccess["Type"],
   sha256: Sha256,
   path: string,
   display: string,
   maxBytes: number
 ): Effect.Effect<TextFile, FileError<ReadCode>> =>
-  Effect.flatMap(readBytes(fs, path, display, maxBytes), (bytes) =>
-    Either.match(decode(bytes), {
-      onLeft: (byteOffset) =>
-        Effect.fail(
-          fileError("file_not_text", `${quote(display)} is not text in UTF-8 or in UTF-16 with a byte order mark.`, {
-            byteOffset
-          })
-        ),
-      onRight: (decoded) => Effect.succeed({ ...decoded, hash: sha256(bytes), byteSize: bytes.length })
-    }))
+  Effect.flatMap(readBytes(access, path, display, maxBytes), (bytes) => fromBytes(bytes, sha256(bytes), display))

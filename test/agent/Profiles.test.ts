@@ -3,10 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import type { Scope } from "effect/Scope"
 import { execFileSync } from "node:child_process"
+import * as NodeFileAccess from "../../layers/node/FileAccess.ts"
 import type { Profile } from "../../src/agent/Profile.ts"
 import * as Profiles from "../../src/agent/Profiles.ts"
+import type { FileAccess } from "../../src/file/FileAccess.ts"
 import { world } from "../fixtures/files.ts"
 
 const builtIn = ["design-reviewer", "explore", "general", "over-engineering-reviewer"]
@@ -49,8 +52,8 @@ const host = (name: string, description: string): Profile => ({ name, descriptio
 
 const live = <A, E>(
   title: string,
-  test: () => Effect.Effect<A, E, NodeContext.NodeContext | Scope>
-) => it.scopedLive(title, () => Effect.provide(test(), NodeContext.layer))
+  test: () => Effect.Effect<A, E, FileAccess | NodeContext.NodeContext | Scope>
+) => it.scopedLive(title, () => Effect.provide(test(), Layer.merge(NodeContext.layer, NodeFileAccess.layer())))
 
 describe("Profiles", () => {
   live(
