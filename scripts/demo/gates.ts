@@ -1,8 +1,9 @@
 /** What the host of the demo wants: a guard, a rule, and somebody who answers. */
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Path from "node:path"
 import { isObject, type Json } from "../../src/contract/Json.ts"
-import { isProtected } from "../../src/file/WorkspacePath.ts"
+import { compile, defaultProtected } from "../../src/file/ProtectedName.ts"
 import type { Approver } from "../../src/gate/ApprovalGate.ts"
 import type { Guard } from "../../src/gate/HookGate.ts"
 import type { Rule } from "../../src/gate/PermissionRules.ts"
@@ -23,11 +24,14 @@ export const guard: Guard = {
     })
 }
 
+const isProtected = Either.getOrThrow(compile(defaultProtected))
+
 export const rule: Rule = {
   name: "git-belongs-to-the-user",
   decision: "deny",
   reason: "only the user writes below .git",
-  matches: ({ arguments: args, kind }) => kind === "file_change" && isProtected(property(args, "path").split(/[\\/]/))
+  matches: ({ arguments: args, kind }) =>
+    kind === "file_change" && isProtected(property(args, "path").replaceAll("\\", "/"))
 }
 
 const commands: ReadonlySet<string> = new Set(["npm test", "npm test --silent", "node --test"])

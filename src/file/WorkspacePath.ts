@@ -3,19 +3,25 @@
  *
  * @since 0.1.0
  */
+import type { PlatformError } from "@effect/platform/Error"
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { SandboxBlocked } from "../contract/ToolFailure.ts"
 import type { Turn } from "../contract/Turn.ts"
 import type { WriteGrant } from "../tool/ToolInvocation.ts"
 import { type FileError, fileError, type PathCode, quote } from "./FileError.ts"
+import { compile, defaultProtected, defaultWithheld, foldName } from "./ProtectedName.ts"
 
 export interface Resolved {
-  /** Absolute, as spelled: for display and as a working directory. */
+  /**
+   * Absolute, as spelled: for display and as a working directory. The physical path where `..` behind a link makes the
+   * spelling, without its `..`, lead elsewhere.
+   */
   readonly lexical: string
   /** With every link followed, a dangling one to where a write would land. */
   readonly physical: string
@@ -25,12 +31,25 @@ export interface Resolved {
   readonly relative: string
   readonly inside: boolean
   readonly exists: boolean
+  /**
+   * The deepest directory above `physical` that existed while the path was followed: the folder of an existing file, or
+   * where the missing folders of a new one begin. `undefined` where it could not be looked at.
+   */
+  readonly ancestor: Ancestor | undefined
+}
+
+export interface Ancestor {
+  readonly path: string
+  readonly device: number
+  readonly inode: number
 }
 
 export class WorkspacePath extends Context.Tag("portcullis/WorkspacePath")<WorkspacePath, {
   /**
-   * Follows a path; decides nothing. Fails with `path_invalid` for what cannot be a path (NUL, empty, URL, `~`, a form
-   * of another platform, link loop) and with `file_access_denied` where a directory on the way may not be searched.
+   * Follows a path; says nothing of who may do what there. Fails with `path_invalid` for what cannot be a path (NUL,
+   * empty, URL, `~`, a form of another platform, link loop), with `file_access_denied` where a directory on the way may
+   * not be searched, and with `file_withheld`, whether there is such a file or not, when it names, leads through or leads
+   * to what is withheld.
    */
   readonly resolve: (
     turn: Pick<Turn, "workspace" | "roots">,
@@ -43,8 +62,7 @@ export class WorkspacePath extends Context.Tag("portcullis/WorkspacePath")<Works
   readonly forRead: (turn: Turn, path: string) => Effect.Effect<Resolved, FileError<PathCode>>
   /**
    * As `resolve`, for writing: outside the roots is `sandbox_write_blocked` unless the turn has full access or `grants`
-   * holds that very file; protected names (`.git/**`, `.portcullis/**` but `plan/`) are refused in every mode but full
-   * access.
+   * holds that very file; protected names (`protect`) are refused in every mode but full access.
    */
   readonly forWrite: (
     turn: Turn,
@@ -56,6 +74,12 @@ export class WorkspacePath extends Context.Tag("portcullis/WorkspacePath")<Works
    * anything else is `sandbox_write_blocked`.
    */
   readonly identify: (resolved: Resolved) => Effect.Effect<WriteGrant, SandboxBlocked>
+  /**
+   * Whether an absolute path names what no tool shows or changes, whatever the turn's modes (`withhold`). `resolve`,
+   * `forRead` and `forWrite` refuse those with `file_withheld`; whoever lists or searches asks here and says how many were
+   * left out. Pure: of a link it judges the name only.
+   */
+  readonly withholds: (path: string) => boolean
 }>() {}
 
 export interface Options {
@@ -65,6 +89,16 @@ export interface Options {
    * Default none.
    */
   readonly readable?: (turn: Turn) => ReadonlyArray<string>
+  /**
+   * Patterns (`ProtectedName.compile`) of what file tools never write below a root, but with full access. Default
+   * `ProtectedName.defaultProtected`. A pattern that is none is a defect when the Layer is built.
+   */
+  readonly protect?: ReadonlyArray<string>
+  /**
+   * Patterns, of whole paths, of what no tool shows or changes in any mode. Default `ProtectedName.defaultWithheld`. Names
+   * are all there is to go by: a copy or a hard link of another name is another file.
+   */
+  readonly withhold?: ReadonlyArray<string>
 }
 
 /** As many links as Linux follows. */
@@ -85,43 +119,39 @@ export const problemOf = (path: string, separator: string): string | undefined =
   return undefined
 }
 
-/**
- * A name as the most forgiving file system compares it: case, composition, ignorable characters, trailing dots and
- * spaces, and stream suffixes make no difference. It errs on the side of taking two names for one.
- */
-export const foldName = (name: string): string =>
-  name
-    .replace(/[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g, "")
-    .replace(/:.*$/s, "")
-    .replace(/[. ]+$/, "")
-    .normalize("NFC")
-    .toUpperCase()
-    .toLowerCase()
-    .normalize("NFC")
+/** By its end: whatever is there, or not yet there. */
+const namesDirectory = (path: string, separator: string): boolean =>
+  (separator === "/" ? /(?:^|\/)\.{0,2}$/ : /(?:^|[\\/])\.{0,2}$/).test(path)
 
-/** Whether a path below a root names what only the user may change: `.git`, and `.portcullis` but its `plan` folder. */
-export const isProtected = (segments: ReadonlyArray<string>): boolean => {
-  const folded = segments.map(foldName)
-  return folded.some((name, index) =>
-    name === ".git" || name === "git~1" || (name === ".portcullis" && folded[index + 1] !== "plan")
-  )
-}
+/** What a name links to; `undefined`: it is no link, `null`: there is nothing of that name. */
+type Seen = Map<string, string | undefined | null>
+
+const listOf = (patterns: ReadonlyArray<string>): Effect.Effect<(path: string) => boolean> =>
+  Either.match(compile(patterns), {
+    onLeft: (pattern) => Effect.dieMessage(`${quote(pattern)} is not a pattern of names`),
+    onRight: Effect.succeed
+  })
 
 export const make = (
   options: Options = {}
 ): Effect.Effect<WorkspacePath["Type"], never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const { readable = () => [] } = options
+    const { protect = defaultProtected, readable = () => [], withhold = defaultWithheld } = options
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
+    const isProtected = yield* listOf(protect)
+    const isWithheld = yield* listOf(withhold)
 
     const separators = path.sep === "/" ? /\/+/ : /[\\/]+/
     const segmentsOf = (text: string): Array<string> => text.split(separators).filter((name) => name !== "")
 
+    const slashed = (text: string): string => path.sep === "/" ? text : text.replaceAll(path.sep, "/")
+
+    const withholds = (target: string): boolean => isWithheld(slashed(target))
+
     const contains = (root: string, target: string): boolean =>
       target === root || target.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 
-    /** What a name links to; `undefined` when it is no link, `null` when there is nothing of that name. */
     const linkAt = (candidate: string): Effect.Effect<string | undefined | null, FileError<"file_access_denied">> =>
       Effect.catchAll(fs.readLink(candidate), (error) => {
         if (error._tag !== "SystemError") return Effect.succeed(undefined)
@@ -133,9 +163,11 @@ export const make = (
         return Effect.succeed(error.reason === "NotFound" || error.reason === "BadResource" ? null : undefined)
       })
 
+    /** Adds to `through` the links it followed, and the name that it could not look at. */
     const follow = Effect.fnUntraced(function*(
       start: string,
-      seen: Map<string, string | undefined | null>
+      seen: Seen = new Map(),
+      through: Array<string> = []
     ): Effect.fn.Return<string, FileError<PathCode>> {
       const root = path.parse(start).root
       const pending = segmentsOf(start.slice(root.length)).reverse()
@@ -152,13 +184,17 @@ export const make = (
           continue
         }
         const candidate = path.join(current, name)
-        if (!missing && !seen.has(candidate)) seen.set(candidate, yield* linkAt(candidate))
+        if (!missing && !seen.has(candidate)) {
+          const look = linkAt(candidate)
+          seen.set(candidate, yield* Effect.tapError(look, () => Effect.sync(() => through.push(candidate))))
+        }
         const target: string | undefined | null = missing ? null : seen.get(candidate)
         if (typeof target !== "string") {
           current = candidate
           missing = target === null
           continue
         }
+        through.push(candidate)
         links++
         if (links > maxLinks) {
           return yield* fileError("path_invalid", `${quote(start)} goes through more than ${maxLinks} links.`)
@@ -169,26 +205,83 @@ export const make = (
       }
     })
 
+    const identityOf = (folder: string): Effect.Effect<Ancestor | undefined, PlatformError> =>
+      Effect.map(fs.stat(folder), (info) => {
+        const inode = Option.getOrElse(info.ino, () => 0)
+        return info.type === "Directory" && inode !== 0 ? { path: folder, device: info.dev, inode } : undefined
+      })
+
+    const ancestorOf = (folder: string): Effect.Effect<Ancestor | undefined> =>
+      Effect.catchAll(identityOf(folder), (error) => {
+        const above = path.dirname(folder)
+        const missing = error._tag === "SystemError" && error.reason === "NotFound"
+        return missing && above !== folder ? ancestorOf(above) : Effect.succeed(undefined)
+      })
+
+    const sameDirectory = (left: string, right: string): Effect.Effect<boolean> =>
+      Effect.match(Effect.all([identityOf(left), identityOf(right)]), {
+        onFailure: () => false,
+        onSuccess: ([one, two]) =>
+          one !== undefined && two !== undefined && one.device === two.device && one.inode === two.inode
+      })
+
+    /**
+     * A path into a root through another spelling of it, spelled as the root is. Names only say where to look: whether
+     * the volume takes the spellings for one is what the directories' identity says.
+     */
+    const respell = Effect.fnUntraced(function*(target: string, roots: ReadonlyArray<string>) {
+      if (roots.some((root) => contains(root, target))) return target
+      const top = path.parse(target).root
+      const names = segmentsOf(target.slice(top.length))
+      for (const root of roots) {
+        const above = segmentsOf(root.slice(path.parse(root).root.length))
+        if (!above.every((name, index) => foldName(name) === foldName(names[index] ?? ""))) continue
+        const alike = path.join(top, ...names.slice(0, above.length))
+        if (yield* sameDirectory(alike, root)) return path.join(root, ...names.slice(above.length))
+      }
+      return target
+    })
+
     const locate = Effect.fnUntraced(function*(turn: Pick<Turn, "workspace" | "roots">, input: string) {
       const problem = problemOf(input, path.sep)
       if (problem !== undefined) {
         return yield* fileError("path_invalid", `${quote(input)} is not a usable path. ${problem}`)
       }
-      const lexical = path.resolve(turn.workspace, input)
-      const seen = new Map<string, string | undefined | null>()
-      const physical = yield* follow(lexical, seen)
-      const primary = yield* follow(path.resolve(turn.workspace), seen)
-      const roots = yield* Effect.forEach(turn.roots, (root) => follow(path.resolve(root), seen))
+      const seen: Seen = new Map()
+      const above: Array<string> = []
+      const workspace = path.resolve(turn.workspace)
+      const primary = yield* follow(workspace, seen, above)
+      const given = turn.roots.map((root) => path.resolve(root))
+      const roots = yield* Effect.forEach(given, (root) => follow(root, seen, above))
+
+      // Windows takes `..` before it follows links, everybody else behind a link means above what it leads to.
+      const plain = path.resolve(workspace, input)
+      const start = path.sep !== "/" ? plain : path.isAbsolute(input) ? input : `${workspace}/${input}`
+      const through: Array<string> = []
+      const followed = yield* Effect.either(follow(start, seen, through))
+      const passed = [
+        plain,
+        ...through.filter((link) => !above.includes(link)),
+        ...Either.match(followed, { onLeft: () => [], onRight: (to) => [to] })
+      ]
+      if (passed.some(withholds)) {
+        return yield* fileError("file_withheld", `${quote(input)} is withheld: no tool shows or changes it.`)
+      }
+      const physical = yield* respell(yield* followed, [primary, ...roots])
+      const lexical =
+        start.includes("..") && Option.getOrUndefined(yield* Effect.option(follow(plain, seen))) !== physical
+          ? physical
+          : plain
       const exists = yield* Effect.catchAll(Effect.as(fs.stat(physical), true), () => Effect.succeed(false))
-      const shown = contains(primary, physical) ? path.relative(primary, physical) || "." : physical
       const resolved: Resolved = {
         lexical,
         physical,
-        relative: path.sep === "/" ? shown : shown.replaceAll(path.sep, "/"),
+        relative: slashed(contains(primary, physical) ? path.relative(primary, physical) || "." : physical),
         inside: roots.some((root) => contains(root, physical)),
-        exists
+        exists,
+        ancestor: yield* ancestorOf(path.dirname(physical))
       }
-      return { resolved, roots }
+      return { resolved, passed: [...passed, physical], roots: [...roots, ...given] }
     })
 
     const blocked = (resolved: Resolved, reason: string): SandboxBlocked =>
@@ -200,13 +293,13 @@ export const make = (
     const protectedBelow = (roots: ReadonlyArray<string>, target: string): boolean => {
       const holding = roots.filter((root) => contains(root, target))
       return holding.length === 0
-        ? isProtected(segmentsOf(target))
-        : holding.some((root) => isProtected(segmentsOf(target.slice(root.length))))
+        ? isProtected(slashed(target))
+        : holding.some((root) => isProtected(slashed(target.slice(root.length))))
     }
 
     /** The folder is followed but for its last name: a link put in its place must not open what it leads to. */
     const holds = (folder: string, target: string): Effect.Effect<boolean> =>
-      Effect.match(follow(path.dirname(folder), new Map()), {
+      Effect.match(follow(path.dirname(folder)), {
         onFailure: () => false,
         onSuccess: (above) => contains(path.join(above, path.basename(folder)), target)
       })
@@ -215,7 +308,7 @@ export const make = (
       if (resolved.inside) return yield* blocked(resolved, `${quote(resolved.lexical)} is inside the workspace.`)
       const parent = path.dirname(resolved.physical)
       const [info, folder, now] = yield* Effect.mapError(
-        Effect.all([fs.stat(resolved.physical), fs.stat(parent), follow(resolved.lexical, new Map())]),
+        Effect.all([fs.stat(resolved.physical), fs.stat(parent), follow(resolved.lexical)]),
         () => outside(resolved, " and does not exist; nothing can be created there")
       )
       const inode = Option.getOrElse(info.ino, () => 0)
@@ -238,15 +331,12 @@ export const make = (
         return yield* fileError("outside_workspace", `${quote(input)} is outside the workspace.`)
       }),
       forWrite: Effect.fnUntraced(function*(turn, input, grants = []) {
-        const { resolved, roots } = yield* locate(turn, input)
-        if (input.endsWith("/") || input.endsWith(path.sep)) {
+        const { passed, resolved, roots } = yield* locate(turn, input)
+        if (namesDirectory(input, path.sep)) {
           return yield* fileError("path_invalid", `${quote(input)} names a directory, not a file.`)
         }
         if (turn.sandboxMode === "danger-full-access") return resolved
-        if (
-          protectedBelow(roots, resolved.physical) ||
-          protectedBelow(turn.roots.map((root) => path.resolve(root)), resolved.lexical)
-        ) {
+        if (passed.some((name) => protectedBelow(roots, name))) {
           return yield* blocked(resolved, `${quote(input)} is protected: only the user changes what is in there.`)
         }
         if (resolved.inside) return resolved
@@ -256,7 +346,8 @@ export const make = (
         if (!sameFile(grant, now)) return yield* outside(resolved, " and is no longer the file that was approved")
         return resolved
       }),
-      identify
+      identify,
+      withholds
     }
   })
 
@@ -264,9 +355,26 @@ const sameFile = (left: WriteGrant, right: WriteGrant): boolean =>
   left.path === right.path && left.device === right.device && left.inode === right.inode &&
   left.parentDevice === right.parentDevice && left.parentInode === right.parentInode
 
-/** As `layer`, with folders outside the roots that may be read. */
+/** As `layer`, with folders outside the roots that may be read, or other names that are left alone. */
 export const layerWith = (
   options: Options
 ): Layer.Layer<WorkspacePath, never, FileSystem.FileSystem | Path.Path> => Layer.effect(WorkspacePath, make(options))
 
 export const layer: Layer.Layer<WorkspacePath, never, FileSystem.FileSystem | Path.Path> = layerWith({})
+
+/**
+ * Whether a change of this file has to be preceded by a read of it: not where the turn may not read it at all. There the
+ * explicit approval of that very file stands in the place of the read.
+ */
+export const mayBeRead = (
+  paths: WorkspacePath["Type"],
+  turn: Turn,
+  resolved: Resolved
+): Effect.Effect<boolean> =>
+  resolved.inside
+    ? Effect.succeed(true)
+    // Not by the name that was given: that may lead elsewhere by now.
+    : Effect.match(paths.forRead(turn, resolved.physical), {
+      onFailure: ({ code }) => code !== "outside_workspace",
+      onSuccess: () => true
+    })

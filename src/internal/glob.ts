@@ -17,7 +17,7 @@ const maxAlternatives = 256
 const maxExpanded = 8192
 
 /** The pattern with its braces multiplied out, or `undefined` when there are too many or one is not closed. */
-const expand = (pattern: string): ReadonlyArray<string> | undefined => {
+export const expand = (pattern: string): ReadonlyArray<string> | undefined => {
   const done: Array<string> = []
   const open = [pattern]
   let size = 0
