@@ -6,5 +6,6 @@ export const pureLibraries = [
   "@noble/hashes",
   "ajv",
   "diff",
+  "re2js",
   "yaml"
 ]

@@ -9,9 +9,9 @@
  * @since 0.1.0
  */
 import * as Either from "effect/Either"
-import { countBelow, foldCrlf, newlines } from "../internal/lines.ts"
+import { foldCrlf } from "../internal/lines.ts"
 import { type EditCode, type FileError, fileError } from "./FileError.ts"
-import { normalize, type Normalized, pattern } from "./Normalized.ts"
+import { type Found, normalized, search, type Span, verbatim } from "./Normalized.ts"
 
 export interface Edit {
   /** Where it is; a leading byte order mark is not part of it. */
@@ -53,93 +53,58 @@ const maxMatches = 10_000
 /** UTF-16 units that all replacements together may bring. */
 const maxReplaced = 16 * 1024 * 1024
 /** Longer texts, in UTF-16 units, are matched exactly only. */
-const maxNormalizedLength = 2_000_000
+const maxNormalizedLength = 16 * 1024 * 1024
 
-interface Span {
-  readonly start: number
-  readonly end: number
-}
-
-interface Located {
+interface Located extends Found {
   readonly strategy: Strategy
-  /** In the text with CRLF folded; ascending, without overlap. */
-  readonly spans: ReadonlyArray<Span>
-  /** There is more than one place, be it that two overlap. */
-  readonly ambiguous: boolean
 }
 
-/** The text as edits see it: CRLF folded, with the way back. */
 interface Source {
   readonly text: string
-  readonly folded: string
-  /** Offsets of the newlines in `folded`. */
-  readonly breaks: ReadonlyArray<number>
-  /** How many of the first `i` newlines were CRLF; `undefined` when none is. */
-  readonly crlfs: ReadonlyArray<number> | undefined
-  normalized: Normalized | undefined
+  readonly hasCrlf: boolean
 }
 
-const sourceOf = (text: string): Source => {
-  const breaks = newlines(text)
-  if (!text.includes("\r\n")) return { text, folded: text, breaks, crlfs: undefined, normalized: undefined }
-  const crlfs = [0]
-  let count = 0
-  const moved = breaks.map((at) => {
-    if (text.charCodeAt(at - 1) === 13) count++
-    crlfs.push(count)
-    return at - count
-  })
-  return { text, folded: foldCrlf(text), breaks: moved, crlfs, normalized: undefined }
-}
-
-const toOriginal = (source: Source, offset: number): number =>
-  source.crlfs === undefined ? offset : offset + (source.crlfs[countBelow(source.breaks, offset)] ?? 0)
-
-const lineOf = (source: Source, offset: number): number => countBelow(source.breaks, offset) + 1
+const sourceOf = (text: string): Source => ({ text, hasCrlf: text.includes("\r\n") })
 
 export const withoutBom = (text: string): string => text.replace(/^\ufeff+/, "")
 
-/** All places of `needle` that `accept` lets pass. */
-const occurrences = (
-  haystack: string,
-  needle: string,
-  accept: (start: number) => Span | undefined
-): { readonly spans: ReadonlyArray<Span>; readonly ambiguous: boolean } => {
+const occurrences = (text: string, needle: string, accept?: (end: number) => boolean): Found => {
   const spans: Array<Span> = []
-  let rejected = 0
-  let first = -1
-  let at = haystack.indexOf(needle)
-  while (at !== -1 && spans.length <= maxMatches && rejected <= maxMatches) {
-    const span = accept(at)
-    if (span === undefined) rejected++
-    else {
-      if (spans.length === 0) first = at
-      spans.push(span)
+  let ambiguous = false
+  let free = 0
+  for (let at = text.indexOf(needle); at !== -1 && spans.length <= maxMatches;) {
+    const end = at + needle.length
+    const accepted = accept === undefined || accept(end)
+    if (accepted) {
+      ambiguous ||= spans.length > 0
+      if (at >= free) {
+        spans.push({ start: at, end })
+        free = end
+      }
     }
-    at = haystack.indexOf(needle, at + (span === undefined ? 1 : needle.length))
+    at = text.indexOf(needle, accepted && ambiguous ? free : at + 1)
   }
-  const again = spans.length === 1 ? haystack.indexOf(needle, first + 1) : -1
-  return { spans, ambiguous: spans.length > 1 || (again !== -1 && accept(again) !== undefined) }
+  return { spans, ambiguous }
+}
+
+const exactly = ({ hasCrlf, text }: Source, needle: string): Found => {
+  if (hasCrlf && needle.includes("\n")) return search(text, verbatim(needle), maxMatches)
+  // The CR of a CRLF belongs to a newline.
+  return hasCrlf && needle.endsWith("\r")
+    ? occurrences(text, needle, (end) => text.charCodeAt(end) !== 10)
+    : occurrences(text, needle)
 }
 
 const locateIn = (source: Source, oldText: string, options: Options): Located => {
   const needle = foldCrlf(withoutBom(oldText))
-  const exact = occurrences(source.folded, needle, (start) => ({ start, end: start + needle.length }))
-  if (exact.spans.length > 0 || options.exactOnly === true || source.folded.length > maxNormalizedLength) {
+  const exact = exactly(source, needle)
+  if (exact.spans.length > 0 || options.exactOnly === true || source.text.length > maxNormalizedLength) {
     return { strategy: "exact", ...exact }
   }
-  const wanted = pattern(needle)
-  if (wanted.text.trim() === "") return { strategy: "exact", ...exact }
-  source.normalized ??= normalize(source.folded, source.breaks)
-  const normalized = source.normalized
-  return {
-    strategy: "normalized",
-    ...occurrences(
-      normalized.text,
-      wanted.text,
-      (start) => normalized.span(start, start + wanted.text.length, wanted.toLineEnd)
-    )
-  }
+  const wanted = normalized(needle)
+  return wanted.text.trim() === ""
+    ? { strategy: "exact", ...exact }
+    : { strategy: "normalized", ...search(source.text, wanted, maxMatches) }
 }
 
 /** Whether each of `quotes` matches in exactly one place. */
@@ -152,36 +117,58 @@ export const eachOnce = (text: string, quotes: ReadonlyArray<string>, options: O
   })
 }
 
-/** The line ending after the line that holds newline number `index`, or the closest one before it. */
-const endingAt = (source: Source, index: number): string => {
-  const at = Math.min(index, source.breaks.length - 1)
-  return at >= 0 && (source.crlfs?.[at + 1] ?? 0) > (source.crlfs?.[at] ?? 0) ? "\r\n" : "\n"
+/** Where an offset is among the lines of a text. */
+interface Position {
+  /** From 1. */
+  readonly line: number
+  /** The closest newlines before it, and at it or after it; -1 when there is none. */
+  readonly before: number
+  readonly after: number
 }
+
+/** Answers for ascending offsets, in one walk over the text. */
+const walk = (text: string): (offset: number) => Position => {
+  let line = 1
+  let before = -1
+  let after = text.indexOf("\n")
+  return (offset) => {
+    while (after !== -1 && after < offset) {
+      line++
+      before = after
+      after = text.indexOf("\n", after + 1)
+    }
+    return { line, before, after }
+  }
+}
+
+/** How many newlines a text holds. */
+const breaksIn = (text: string): number => walk(text)(text.length).line - 1
 
 /**
  * `replacement` with the endings of the lines it replaces. Lines equal at the head or the tail keep their own ending, a
  * line in the place of another takes over that one's, an added line takes that of the line it follows.
  */
-const withEndings = (source: Source, span: Span, replacement: string): string => {
-  if (source.crlfs === undefined || !replacement.includes("\n")) return replacement
-  const before = source.folded.slice(span.start, span.end).split("\n")
+const withEndings = (text: string, span: Span, from: Position, to: Position, replacement: string): string => {
+  if (!replacement.includes("\n")) return replacement
+  const isCrlf = (newline: number): boolean => newline > 0 && text.charCodeAt(newline - 1) === 13
+  const old = text.slice(span.start, span.end).split("\n")
+  const last = old.length - 1
+  const crlfs = old.map((line, index) =>
+    index < last ? line.endsWith("\r") : isCrlf(to.after === -1 ? to.before : to.after)
+  )
+  const before = old.map((line, index) => index < last && crlfs[index] === true ? line.slice(0, -1) : line)
   const after = replacement.split("\n")
   const shorter = Math.min(before.length, after.length)
   let head = 0
   while (head < shorter && before[head] === after[head]) head++
   let tail = 0
-  while (tail < shorter - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail++
-  const firstBreak = countBelow(source.breaks, span.start)
-  let ending = endingAt(source, Math.max(firstBreak - 1, 0))
+  while (tail < shorter - head && before[last - tail] === after[after.length - 1 - tail]) tail++
+  let crlf = isCrlf(from.before === -1 ? from.after : from.before)
   let out = ""
-  for (let index = 0; index < after.length; index++) {
-    const counterpart = index >= after.length - tail
-      ? index - after.length + before.length
-      : index < before.length - tail
-      ? index
-      : undefined
-    if (counterpart !== undefined) ending = endingAt(source, firstBreak + counterpart)
-    out += (after[index] ?? "") + (index === after.length - 1 ? "" : ending)
+  for (const [index, line] of after.entries()) {
+    if (index >= after.length - tail) crlf = crlfs[index - after.length + before.length] ?? crlf
+    else if (index < before.length - tail) crlf = crlfs[index] ?? crlf
+    out += line + (index === after.length - 1 ? "" : crlf ? "\r\n" : "\n")
   }
   return out
 }
@@ -190,10 +177,12 @@ const withEndings = (source: Source, span: Span, replacement: string): string =>
  * A whole new text in place of an old one: line endings are kept as in an edit, unless the new text brings CRLFs of its
  * own.
  */
-export const rewrite = (oldText: string, newText: string): string =>
-  newText.includes("\r\n")
-    ? newText
-    : withEndings(sourceOf(oldText), { start: 0, end: foldCrlf(oldText).length }, newText)
+export const rewrite = (oldText: string, newText: string): string => {
+  if (newText.includes("\r\n") || !oldText.includes("\r\n")) return newText
+  const end = oldText.length
+  const position = walk(oldText)
+  return withEndings(oldText, { start: 0, end }, position(0), position(end), newText)
+}
 
 /** Applies all edits, or says what keeps it from doing so. */
 export const apply = (
@@ -203,7 +192,7 @@ export const apply = (
 ): Either.Either<Edited, FileError<EditCode>> => {
   if (edits.length === 0) return Either.left(fileError("edit_invalid", "There is no edit."))
   const source = sourceOf(text)
-  const found: Array<Span & { readonly index: number; readonly replacement: string }> = []
+  const found: Array<Span & { readonly index: number; readonly added: string }> = []
   let strategy: Strategy = "exact"
   let replaced = 0
   for (const [index, edit] of edits.entries()) {
@@ -221,34 +210,35 @@ export const apply = (
     if (replaced > maxReplaced) {
       return Either.left(fileError("edit_invalid", `Edit ${index} would make the file too large.`, { index }))
     }
-    for (const span of located.spans) {
-      found.push({ ...span, index, replacement: withEndings(source, span, replacement) })
-    }
+    for (const span of located.spans) found.push({ ...span, index, added: replacement })
   }
   found.sort((left, right) => left.start - right.start || left.end - right.end)
 
   const ranges: Array<Range> = []
+  const position = walk(text)
   let out = ""
   let last = 0
   let shift = 0
   let firstChangedLine: number | undefined
-  for (const [position, span] of found.entries()) {
-    const previous = found[position - 1]
-    if (previous !== undefined && span.start < previous.end) {
-      const indexes = [previous.index, span.index]
+  for (const [at, span] of found.entries()) {
+    const { added, end, index, start } = span
+    const previous = found[at - 1]
+    if (previous !== undefined && start < previous.end) {
+      const indexes = [previous.index, index]
       return Either.left(
         fileError("edit_overlap", `Edits ${indexes.join(" and ")} overlap. Merge them into one.`, { indexes })
       )
     }
-    const start = toOriginal(source, span.start)
-    const end = toOriginal(source, span.end)
+    const from = position(start)
+    const to = position(end)
+    const replacement = source.hasCrlf ? withEndings(text, span, from, to, added) : added
     const old = text.slice(start, end)
-    const startLine = lineOf(source, span.start) + shift
-    const added = newlines(span.replacement).length
-    ranges.push({ start, end, text: span.replacement, startLine, endLine: startLine + added })
-    if (old !== span.replacement) firstChangedLine ??= startLine + newlines(commonHead(old, span.replacement)).length
-    shift += added - newlines(old).length
-    out += text.slice(last, start) + span.replacement
+    const startLine = from.line + shift
+    const endLine = startLine + breaksIn(replacement)
+    ranges.push({ start, end, text: replacement, startLine, endLine })
+    if (old !== replacement) firstChangedLine ??= startLine + breaksIn(commonHead(old, replacement))
+    shift += endLine - startLine - (to.line - from.line)
+    out += text.slice(last, start) + replacement
     last = end
   }
   return firstChangedLine === undefined
@@ -274,26 +264,27 @@ const problemOf = (
   }
   if (edit.replaceAll === true || !located.ambiguous) return undefined
   const times = Math.max(located.spans.length, 2)
+  const position = walk(source.text)
   return fileError(
     "edit_ambiguous",
     `The old text of edit ${index} is there ${times} times. Add the lines around it, or set replaceAll.`,
-    { index, count: times, lines: located.spans.slice(0, 20).map((span) => lineOf(source, span.start)) }
+    { index, count: times, lines: located.spans.slice(0, 20).map(({ start }) => position(start).line) }
   )
 }
 
 /** Names the place that differs in blanks only, or that holds the longest line of the old text; never what is there. */
 const notFound = (source: Source, edit: Edit, index: number): FileError<"edit_not_found"> => {
   const base = `The old text of edit ${index} is not in the file`
-  if (source.folded.length > maxNormalizedLength) return fileError("edit_not_found", `${base}.`, { index })
-  const squeezed = squeeze(source.folded)
-  const wanted = squeeze(foldCrlf(edit.oldText)).replace(/^\n+/, "")
+  if (source.text.length > maxNormalizedLength) return fileError("edit_not_found", `${base}.`, { index })
+  const squeezed = squeeze(source.text)
+  const wanted = squeeze(edit.oldText).replace(/^\n+/, "")
   const whole = wanted === "" ? -1 : squeezed.indexOf(wanted)
   const longest = wanted.split("\n").reduce((best, line) => line.length > best.length ? line : best, "")
   const at = whole !== -1 ? whole : longest.length < 4 ? -1 : squeezed.indexOf(longest)
   if (at === -1) {
     return fileError("edit_not_found", `${base}. Read the file again and copy the text from it.`, { index })
   }
-  const line = countBelow(newlines(squeezed), at) + 1
+  const line = walk(squeezed)(at).line
   return whole !== -1
     ? fileError("edit_not_found", `${base}: at line ${line} only whitespace differs. Copy it from the file as it is.`, {
       index,

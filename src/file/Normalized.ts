@@ -1,28 +1,35 @@
 /**
- * A text under the five normalisations of edit matching, with the way back to the characters they came from: NFKC, no
- * trailing blanks, straight quotes, plain dashes, plain spaces (seed 4.4).
+ * Search in a text under the five normalisations of edit matching: NFKC, no trailing blanks, straight quotes, plain
+ * dashes, plain spaces (seed 4.4).
+ *
+ * The normal form of the text is never built: line by line, its units go through a Knuth-Morris-Pratt automaton. A line in
+ * which nothing folds is looked at only where a place can begin or go on, and only a line with a character that NFKC may
+ * change, or combine with its neighbour, is normalised as a string. So every place counts for uniqueness, and time is
+ * linear whatever the text and the pattern are.
  *
  * @since 0.1.0
  */
-import { countBelow, lineStart } from "../internal/lines.ts"
+import { countBelow } from "../internal/lines.ts"
 
-export interface Normalized {
-  readonly text: string
-  /**
-   * The span of the original that a span of `text` stands for; `undefined` when it begins or ends inside one folded
-   * character. `toLineEnd`: it must end where its line does, blanks apart, and then takes those in.
-   */
-  readonly span: (
-    start: number,
-    end: number,
-    toLineEnd: boolean
-  ) => { readonly start: number; readonly end: number } | undefined
+export interface Span {
+  readonly start: number
+  readonly end: number
 }
 
-/** Where the pieces of a line that NFKC changes begin, before and after. */
-interface Pieces {
-  readonly original: ReadonlyArray<number>
-  readonly folded: ReadonlyArray<number>
+export interface Found {
+  /** Ascending, without overlap. */
+  readonly spans: ReadonlyArray<Span>
+  /** There is more than one place, be it that two overlap. */
+  readonly ambiguous: boolean
+}
+
+/** A text to look for. */
+export interface Pattern {
+  readonly text: string
+  /** Whether anything but line endings is folded in the text that is searched. */
+  readonly folds: boolean
+  /** Blanks at its very end were dropped, so it only matches at the end of a line. */
+  readonly toLineEnd: boolean
 }
 
 const foldCharacters = (text: string): string =>
@@ -40,13 +47,70 @@ const trimBlanks = (line: string): string => {
   return end === line.length ? line : line.slice(0, end)
 }
 
-/** Beyond these NFKC and the folding of characters leave a line as it is. */
-const hasOthers = /[^\t-\r -~]/
-
-/** More marks in a row than any writing needs; to order them takes time that grows with the square of their number. */
-const heaped = /\p{M}{32}/u
+/**
+ * More marks in a row than any writing needs, half-width kana marks among them, which NFKC makes marks of; to order them
+ * takes time that grows with the square of their number.
+ */
+const heaped = /[\p{M}\uff9e\uff9f]{32}/u
 
 const compose = (line: string): string => heaped.test(line) ? line : line.normalize("NFKC")
+
+/** A text as it is. CRLF must be folded already. */
+export const verbatim = (text: string): Pattern => ({ text, folds: false, toLineEnd: false })
+
+/** A text under the five normalisations. CRLF must be folded already. */
+export const normalized = (text: string): Pattern => {
+  const lines = text.split("\n").map((line) => foldCharacters(compose(line)))
+  return {
+    text: lines.map(trimBlanks).join("\n"),
+    folds: true,
+    toLineEnd: isBlank(lines[lines.length - 1]?.at(-1)?.charCodeAt(0) ?? 0)
+  }
+}
+
+/** Kinds of a code unit; any greater number is the ASCII character that it folds to. */
+const unknown = 0
+const stable = 1
+const complex = 2
+
+/** What can combine with a unit before it, and halves of surrogate pairs. */
+const combining = /[\p{M}\u1160-\u11ff\ud800-\udfff]/u
+
+/** `stable` stays as it is in any company of stable and folding units, because none of them combines with another. */
+const kindOf = (unit: number): number => {
+  const character = String.fromCharCode(unit)
+  const folded = foldCharacters(character)
+  if (folded !== character) return folded.charCodeAt(0)
+  return combining.test(character) || character.normalize("NFKC") !== character ? complex : stable
+}
+
+/** The kinds that a search has met, so that each is found out once. */
+const kindIn = (kinds: Uint8Array, unit: number): number => {
+  if (unit < 127) return stable
+  if (kinds[unit] === unknown) kinds[unit] = kindOf(unit)
+  return kinds[unit] ?? stable
+}
+
+const foldIn = (kinds: Uint8Array, unit: number): number => {
+  const kind = kindIn(kinds, unit)
+  return kind > complex ? kind : unit
+}
+
+/** A line that a place begins or ends in. */
+interface Line {
+  readonly start: number
+  /** Where its content ends, before its LF or CRLF. */
+  readonly end: number
+  /** Of its normal form. */
+  readonly length: number
+  readonly pieces: Pieces | undefined
+}
+
+/** Where the pieces of a line that NFKC changes begin, before and after. */
+interface Pieces {
+  readonly original: ReadonlyArray<number>
+  readonly folded: ReadonlyArray<number>
+}
 
 /** A character and all that may combine with it: marks, and the letters of Hangul and half-width kana that compose. */
 const cluster = /[^](?:\p{M}|[\u1160-\u11ff\u3131-\u318e\uff9e-\uffdc])*/gu
@@ -71,55 +135,159 @@ const piecesOf = (line: string, composed: string): Pieces => {
     : { original: [0, line.length], folded: [0, composed.length] }
 }
 
-/** `breaks` are the offsets of the newlines of `text`, in which CRLF is folded already. */
-export const normalize = (text: string, breaks: ReadonlyArray<number>): Normalized => {
-  const starts: Array<number> = []
-  const changed = new Map<number, Pieces>()
-  const lines: Array<string> = []
-  let at = 0
-  for (let line = 0; line <= breaks.length; line++) {
-    const raw = text.slice(lineStart(breaks, line), breaks[line] ?? text.length)
-    let normal = raw
-    if (hasOthers.test(raw)) {
-      const composed = compose(raw)
-      if (composed !== raw) changed.set(line, piecesOf(raw, composed))
-      normal = foldCharacters(composed)
-    }
-    normal = trimBlanks(normal)
-    starts.push(at)
-    lines.push(normal)
-    at += normal.length + 1
-  }
-  const normalized = lines.join("\n")
+const contentEnd = (text: string, start: number, newline: number): number =>
+  newline === -1 ? text.length : newline > start && text.charCodeAt(newline - 1) === 13 ? newline - 1 : newline
 
-  const lineAt = (offset: number): number => countBelow(starts, offset + 1) - 1
-
-  const original = (offset: number): number | undefined => {
-    const line = lineAt(offset)
-    const within = offset - (starts[line] ?? 0)
-    const pieces = changed.get(line)
-    if (pieces === undefined) return lineStart(breaks, line) + within
-    const index = countBelow(pieces.folded, within)
-    return pieces.folded[index] === within ? lineStart(breaks, line) + (pieces.original[index] ?? 0) : undefined
-  }
-
-  return {
-    text: normalized,
-    span: (start, end, toLineEnd) => {
-      const atNewline = normalized.charCodeAt(start) === 10
-      const first = atNewline ? breaks[lineAt(start)] : original(start)
-      const atEnd = end === normalized.length || normalized.charCodeAt(end) === 10
-      const last = !toLineEnd ? original(end) : atEnd ? breaks[lineAt(end)] ?? text.length : undefined
-      return first === undefined || last === undefined ? undefined : { start: first, end: last }
-    }
-  }
+const lineAt = (text: string, start: number, folds: boolean): Line => {
+  const end = contentEnd(text, start, text.indexOf("\n", start))
+  if (!folds) return { start, end, length: end - start, pieces: undefined }
+  const raw = text.slice(start, end)
+  const composed = compose(raw)
+  const pieces = composed === raw ? undefined : piecesOf(raw, composed)
+  return { start, end, length: trimBlanks(foldCharacters(composed)).length, pieces }
 }
 
-/** A text to look for. `toLineEnd`: blanks at its very end were dropped, so it only matches at the end of a line. */
-export const pattern = (text: string): { readonly text: string; readonly toLineEnd: boolean } => {
-  const lines = text.split("\n").map((line) => foldCharacters(compose(line)))
-  return {
-    text: lines.map(trimBlanks).join("\n"),
-    toLineEnd: isBlank(lines[lines.length - 1]?.at(-1)?.charCodeAt(0) ?? 0)
+/** Where a place in a normal form comes from; `undefined` inside of what one character became. */
+const toOriginal = (line: Line, offset: number): number | undefined => {
+  if (line.pieces === undefined) return line.start + offset
+  const index = countBelow(line.pieces.folded, offset)
+  return line.pieces.folded[index] === offset ? line.start + (line.pieces.original[index] ?? 0) : undefined
+}
+
+/** For each beginning of the pattern, the length of the longest shorter one that it ends with. */
+const failuresOf = (wanted: Uint16Array): Int32Array => {
+  const failures = new Int32Array(wanted.length)
+  for (let at = 1, length = 0; at < wanted.length; at++) {
+    while (length > 0 && wanted[at] !== wanted[length]) length = failures[length - 1] ?? 0
+    if (wanted[at] === wanted[length]) length++
+    failures[at] = length
   }
+  return failures
+}
+
+/**
+ * All places of a pattern that is not empty, in offsets of `text`; it stops after `limit` and one more.
+ *
+ * A place that begins or ends inside one folded character is none. With `toLineEnd` it must end where its line does,
+ * blanks apart, and then takes those in. A place that begins with a newline leaves the blanks before that alone.
+ */
+export const search = (text: string, { folds, text: sought, toLineEnd }: Pattern, limit: number): Found => {
+  const wanted = Uint16Array.from({ length: sought.length }, (_, index) => sought.charCodeAt(index))
+  const failures = failuresOf(wanted)
+  const kinds = new Uint8Array(0x10000).fill(folds ? unknown : stable)
+  const breaks = sought.split("\n").length - 1
+  const firstLength = breaks === 0 ? sought.length : sought.indexOf("\n")
+  /** Where the last lines start, as many as a place may reach back. */
+  const starts = new Int32Array(breaks + 1)
+  const ends: Ends = { text, folds, toLineEnd, breaks, firstLength, first: undefined, last: undefined }
+  const spans: Array<Span> = []
+  let ambiguous = false
+  let state = 0
+  /** Offsets in the normal form: of the line, and of the end of the last span. */
+  let offset = 0
+  let taken = 0
+  let newline = -1
+  /** The next unit that is not ASCII, and the next place of a pattern of one line where nothing folds. */
+  const notAscii = /[^\0-~]/g
+  let other = folds ? -1 : text.length
+  let asItIs = -1
+  for (let number = 0, start = 0; number === 0 || newline !== -1; number++, start = newline + 1) {
+    newline = text.indexOf("\n", start)
+    const end = contentEnd(text, start, newline)
+    starts[number % starts.length] = start
+    if (other < start) {
+      notAscii.lastIndex = start
+      other = notAscii.test(text) ? notAscii.lastIndex - 1 : text.length
+    }
+    let changes = false
+    let line = text
+    let from = start
+    let to = end
+    for (let at = other; at < end; at++) {
+      const kind = kindIn(kinds, text.charCodeAt(at))
+      if (kind === stable) continue
+      changes = true
+      if (kind !== complex) continue
+      line = compose(text.slice(start, end))
+      from = 0
+      to = line.length
+      break
+    }
+    while (folds && to > from && isBlank(foldIn(kinds, line.charCodeAt(to - 1)))) to--
+
+    let at = from
+    if (breaks === 0 && !changes) {
+      if (asItIs < start) asItIs = indexOrEnd(text, sought, start)
+      if (asItIs >= end) at = to
+    } else if (breaks > 0 && state === 0) {
+      // What is alive at the end of this line can only be the whole of the first line sought.
+      state = endsWith(kinds, wanted, firstLength, line, from, to) ? firstLength : 0
+      at = to
+    }
+    for (; at < to || at === to && newline !== -1; at++) {
+      const unit = at === to ? 10 : foldIn(kinds, line.charCodeAt(at))
+      while (state > 0 && wanted[state] !== unit) state = failures[state - 1] ?? 0
+      if (wanted[state] === unit) state++
+      if (state < wanted.length) continue
+      state = failures[state - 1] ?? 0
+      const reached = offset + at - from + 1
+      const free = reached - wanted.length >= taken
+      if (!free && ambiguous) continue
+      const reachedLine = at === to ? number + 1 : number
+      const origin = breaks === 0 ? start : starts[(reachedLine - breaks) % starts.length] ?? 0
+      const place = at === to ? placeOf(ends, origin, newline + 1, 0) : placeOf(ends, origin, start, at - from + 1)
+      if (place === undefined) continue
+      ambiguous ||= spans.length > 0
+      if (!free) continue
+      spans.push(place)
+      taken = reached
+      if (spans.length > limit) return { spans, ambiguous }
+    }
+    offset += to - from + 1
+  }
+  return { spans, ambiguous }
+}
+
+/** What turns a match into a place. Lines are kept, because places come in order and a line may hold many. */
+interface Ends {
+  readonly text: string
+  readonly folds: boolean
+  readonly toLineEnd: boolean
+  readonly breaks: number
+  readonly firstLength: number
+  first: Line | undefined
+  last: Line | undefined
+}
+
+const placeOf = (ends: Ends, firstStart: number, lastStart: number, within: number): Span | undefined => {
+  const { breaks, firstLength, folds, text, toLineEnd } = ends
+  if (ends.last?.start !== lastStart) ends.last = lineAt(text, lastStart, folds)
+  if (breaks === 0) ends.first = ends.last
+  else if (ends.first?.start !== firstStart) ends.first = lineAt(text, firstStart, folds)
+  const { first, last } = ends
+  const start = firstLength === 0
+    ? first.end
+    : toOriginal(first, (breaks === 0 ? within : first.length) - firstLength)
+  const end = !toLineEnd ? toOriginal(last, within) : within === last.length ? last.end : undefined
+  return start === undefined || end === undefined ? undefined : { start, end }
+}
+
+const endsWith = (
+  kinds: Uint8Array,
+  wanted: Uint16Array,
+  length: number,
+  line: string,
+  from: number,
+  to: number
+): boolean => {
+  if (to - from < length) return false
+  for (let back = 1; back <= length; back++) {
+    if (foldIn(kinds, line.charCodeAt(to - back)) !== wanted[length - back]) return false
+  }
+  return true
+}
+
+const indexOrEnd = (text: string, sought: string, from: number): number => {
+  const at = text.indexOf(sought, from)
+  return at === -1 ? text.length : at
 }

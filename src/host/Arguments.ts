@@ -18,12 +18,15 @@ const refuse = (
   extra: { readonly path?: string; readonly received?: number; readonly limit?: number } = {}
 ): Either.Either<never, ArgumentsRefused> => Either.left(new ArgumentsRefused({ code, reason, ...extra }))
 
-const cutOff = (received: number): Either.Either<never, ArgumentsRefused> =>
+const cutOff = (received: number | undefined): Either.Either<never, ArgumentsRefused> =>
   refuse(
     "arguments_truncated",
-    `The arguments were cut off after ${received} characters, most likely by the output limit of the model, so nothing was ` +
-      "run. Send less at once: write a small skeleton first, then fill it in with several small edits.",
-    { received }
+    `The arguments were cut off${
+      received === undefined ? "" : ` after ${received} characters`
+    }, most likely by the output ` +
+      "limit of the model, so nothing was run. Send less at once: write a small skeleton first, then fill it in with " +
+      "several small edits.",
+    received === undefined ? {} : { received }
   )
 
 /** Whether a text ends inside a string, an array or an object: the mark of a response that was cut. */
@@ -71,12 +74,14 @@ export const receive = (call: ToolCall, limits: Limits): Either.Either<JsonObjec
     }
     const parsed = parseJson(text)
     if (parsed === undefined) {
-      return endsOpen(text) ? cutOff(text.length) : refuse("arguments_invalid", "The arguments are not JSON.")
+      return endsOpen(text)
+        ? cutOff(text.length)
+        : refuse("arguments_invalid", `The arguments are not JSON; ${text.length} characters arrived.`)
     }
     value = parsed
   }
   const plain = snapshot(value, limits)
-  if (call.truncated === true) return cutOff(plain.ok ? JSON.stringify(plain.value).length : 0)
+  if (call.truncated === true) return cutOff(plain.ok ? JSON.stringify(plain.value).length : undefined)
   if (!plain.ok) {
     switch (plain.problem) {
       case "too_large":

@@ -11,9 +11,10 @@ import * as Schema from "effect/Schema"
 import { text } from "../contract/ToolResult.ts"
 import * as EditMatcher from "../file/EditMatcher.ts"
 import * as FileChange from "../file/FileChange.ts"
-import { changeCodes, editCodes, pathCodes } from "../file/FileError.ts"
+import * as FileDiff from "../file/FileDiff.ts"
+import { changeCodes, editCodes, fileError, pathCodes } from "../file/FileError.ts"
 import { missing } from "../file/Missing.ts"
-import { unified } from "../file/RangeDiff.ts"
+import { replacedBy } from "../file/Replaced.ts"
 import * as Tool from "../tool/Tool.ts"
 
 /** Whether edits match exactly only. Default `false`: the five normalisations are tried as well. */
@@ -62,6 +63,9 @@ const Success = Schema.Struct({
   firstChangedLine: Schema.Number,
   /** Unified, without file names. */
   diff: Schema.String,
+  /** What `git apply` takes from the primary root; `null` where no patch can say it or it would be over 256 KiB. */
+  patch: Schema.NullOr(Schema.String),
+  bytesWritten: Schema.Number,
   /** Only when the file could not be replaced at once, as when it has several hard links. */
   inPlace: Schema.optionalWith(Schema.Literal(true), { exact: true })
 })
@@ -96,14 +100,25 @@ export const edit = Tool.make("edit", {
     const exactOnly = yield* EditExactOnly
     const changed = yield* FileChange.change(
       target(args),
-      Effect.fnUntraced(function*(before, resolved) {
+      Effect.fnUntraced(function*(before, resolved, visible) {
         if (before === undefined) return yield* missing(fs, path, resolved)
-        const edited = yield* EditMatcher.apply(before.text, editsOf(args), { exactOnly })
-        const value = { edited, diff: unified(before.text, edited.ranges) }
+        const edited = yield* Effect.catchIf(
+          EditMatcher.apply(before.text, editsOf(args), { exactOnly }),
+          (error) => error.code === "edit_not_found" && visible,
+          ({ details, message }) =>
+            Effect.flatMap(
+              replacedBy(resolved, before.text, target(args).quotes),
+              (why) => fileError("edit_not_found", message + why, Object(details))
+            )
+        )
+        const shown = visible
+          ? FileDiff.ofRanges(resolved.relative, before.text, edited.ranges, before.encoding)
+          : { diff: "", patch: null }
+        const value = { edited, ...shown }
         return { text: edited.text, encoding: before.encoding, whole: false, value }
       })
     )
-    const { diff, edited } = changed.value
+    const { diff, edited, patch } = changed.value
     return {
       path: changed.path,
       replacements: edited.ranges.length,
@@ -111,13 +126,15 @@ export const edit = Tool.make("edit", {
       ranges: edited.ranges.slice(0, maxRanges).map(({ endLine, startLine }) => ({ startLine, endLine })),
       firstChangedLine: edited.firstChangedLine,
       diff,
+      patch,
+      bytesWritten: changed.bytesWritten,
       ...(changed.inPlace ? { inPlace: true as const } : {})
     }
   }),
   render: (output) => [
     text(
-      `Edited ${output.path}: ${output.replacements} replaced (${output.strategy} match)` +
-        `${output.inPlace ? ", written in place" : ""}.\n${output.diff}`
+      `Edited ${output.path}: ${output.replacements} replaced (${output.strategy} match), first changed line ` +
+        `${output.firstChangedLine}${output.inPlace ? ", written in place" : ""}.\n${output.diff}`
     )
   ]
 })
