@@ -33,14 +33,17 @@ const parseStat = (stat: string): Look | undefined => {
   const state = fields[0]
   const startTime = fields[19]
   if (state === undefined || startTime === undefined || !/^\d+$/.test(startTime)) return undefined
-  return state === "Z" || state === "X" || state === "x" ? gone : { _tag: "There", startTime }
+  // While another of its threads lives, a system call of a killed process may still be under way, a rename for one.
+  const ended = state === "Z" || state === "X" || state === "x"
+  return ended && !(Number(fields[17]) > 1) ? gone : { _tag: "There", startTime }
 }
 
 const fromProc = (root: string) => (pid: number): Effect.Effect<Look> =>
   Effect.try({ try: () => Fs.readFileSync(`${root}/${pid}/stat`, "latin1"), catch: codeOf }).pipe(
     Effect.map(parseStat),
     Effect.flatMap((look) => look === undefined ? signalled(pid) : Effect.succeed(look)),
-    Effect.catchAll((code) => code === "ENOENT" || code === "ESRCH" ? Effect.succeed(gone) : signalled(pid))
+    // Also one that is not there: processes can be hidden, as by `hidepid`.
+    Effect.catchAll(() => signalled(pid))
   )
 
 const fromPs = (pid: number): Effect.Effect<Look> =>

@@ -6,12 +6,14 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Random from "effect/Random"
+import type { FileError, LockCode } from "../../file/FileError.ts"
 import { FileMutationQueue } from "../../file/FileMutationQueue.ts"
 
 /** Succeeds when the law holds; fails with what does not. */
 export interface Law {
   readonly name: string
-  readonly law: Effect.Effect<void, string, FileMutationQueue>
+  readonly law: Effect.Effect<void, string | FileError<LockCode>, FileMutationQueue>
 }
 
 const check = (holds: boolean, otherwise: string): Effect.Effect<void, string> =>
@@ -121,6 +123,49 @@ export const laws: ReadonlyArray<Law> = [
         discard: true
       })
       yield* check(peak === 1, `${peak} were inside at once`)
+    })
+  },
+  {
+    name: "lets any of its waiters leave at once, and serves the others in the order of asking",
+    law: Effect.gen(function*() {
+      const queue = yield* FileMutationQueue
+      const { release } = yield* hold("/laws/leave")
+      const order: Array<number> = []
+      const fibers = []
+      for (let index = 0; index < 20; index++) {
+        fibers.push(yield* Effect.fork(queue.withFile("/laws/leave", Effect.sync(() => order.push(index)))))
+        yield* settle
+      }
+      const leaving = yield* Effect.map(Random.shuffle(Array.from(fibers.keys())), (all) => [...all].slice(0, 8))
+      for (const index of leaving) {
+        yield* Effect.fromNullable(fibers[index]).pipe(Effect.orDie, Effect.flatMap(Fiber.interrupt))
+      }
+      const { waiting } = yield* queue.metrics
+      yield* check(waiting === 12, `${waiting} wait instead of 12`)
+      yield* release
+      yield* Effect.forEach(fibers, Fiber.await)
+      const staying = Array.from(fibers.keys()).filter((index) => !leaving.includes(index))
+      yield* check(order.join() === staying.join(), `${order.join()} instead of ${staying.join()}`)
+    })
+  },
+  {
+    name: "says how many wait and what is held",
+    law: Effect.gen(function*() {
+      const queue = yield* FileMutationQueue
+      const one = yield* hold("/laws/counted")
+      const other = yield* hold("/laws/counted too")
+      const waiter = yield* Effect.fork(queue.withFile("/laws/counted", Effect.void))
+      const gone = yield* Effect.fork(queue.withFile("/laws/counted", Effect.void))
+      yield* settle
+      yield* Fiber.interrupt(gone)
+      const busy = yield* queue.metrics
+      yield* check(busy.waiting === 1 && busy.held === 2, `${busy.waiting} waited for ${busy.held}`)
+      yield* one.release
+      yield* other.release
+      yield* Fiber.join(waiter)
+      const idle = yield* queue.metrics
+      yield* check(idle.waiting === 0 && idle.held === 0, `${idle.waiting} waited for ${idle.held} in the end`)
+      yield* check(idle.longestWaitMs >= 0, `the longest wait was ${idle.longestWaitMs}`)
     })
   },
   {

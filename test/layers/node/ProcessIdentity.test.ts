@@ -37,20 +37,29 @@ describe("ProcessIdentity", () => {
   it.scopedLive("a name with blanks and parentheses does not mislead it, and a zombie is dead", () =>
     Effect.gen(function*() {
       const root = yield* temporaryFolder
-      const stat = (pid: number, state: string, start: string) => {
+      const stat = (pid: number, state: string, start: string, threads = 1) => {
         Fs.mkdirSync(`${root}/${pid}`, { recursive: true })
-        Fs.writeFileSync(`${root}/${pid}/stat`, `${pid} (a) S 1) ${state} ${"0 ".repeat(18)}${start} 0 0\n`)
+        Fs.writeFileSync(
+          `${root}/${pid}/stat`,
+          `${pid} (a) S 1) ${state} ${"0 ".repeat(16)}${threads} 0 ${start} 0 0\n`
+        )
       }
       stat(process.pid, "R", "77")
       stat(7, "S", "42")
       stat(8, "Z", "42")
+      stat(10, "Z", "42", 2)
       const { alive, self } = yield* make({ proc: root })
       assert.strictEqual(self.startTime, "77")
       const owner = (pid: number, startTime: string): Owner => ({ pid, startTime, bootId: null, token: "x" })
       assert.isTrue(yield* alive(owner(7, "42")))
       assert.isFalse(yield* alive(owner(7, "41")))
       assert.isFalse(yield* alive(owner(8, "42")))
-      assert.isFalse(yield* alive(owner(9, "42")))
+      // Its main thread has ended, another has not.
+      assert.isTrue(yield* alive(owner(10, "42")))
+      assert.isFalse(yield* alive(owner(2 ** 22 + 1, "42")))
+      // `/proc` may hide a process that is there.
+      const hidden = yield* startCommand(["sleep", "60"])
+      assert.isTrue(yield* alive(owner(hidden.pid, "42")))
     }))
 
   it.live("a real zombie is dead", () =>
