@@ -41,6 +41,7 @@ const RunOptions = Schema.Struct({
   model: matching(/^(scripted|openai|anthropic):./s, "must be scripted:FILE, openai:NAME or anthropic:NAME")
 })
 const LedgerOptions = Schema.Struct({ ...file, outcome: choice(["completed", "failed"]), json: flag })
+const ChangesOptions = Schema.Struct({ ...file, thread: id, turn: id, json: flag })
 const DoctorOptions = Schema.Struct({ ...file, json: flag })
 
 /** What every command that opens a turn takes. */
@@ -48,6 +49,7 @@ export type TurnOptions = Omit<typeof CallOptions.Type, "call-id" | "claim-kind"
 export type FileOptions = Pick<TurnOptions, "workspace" | "state">
 export type CallOptions = typeof CallOptions.Type
 export type RunOptions = typeof RunOptions.Type
+export type ChangesOptions = typeof ChangesOptions.Type
 
 export type Command =
   | { readonly _tag: "help" }
@@ -63,14 +65,23 @@ export type Command =
     readonly outcome: "completed" | "failed"
     readonly options: typeof LedgerOptions.Type
   }
+  | { readonly _tag: "changes"; readonly options: ChangesOptions }
+  | {
+    readonly _tag: "diff" | "revert"
+    readonly turn: string
+    readonly options: ChangesOptions
+  }
   | { readonly _tag: "doctor"; readonly options: typeof DoctorOptions.Type }
 
 const flags: ReadonlySet<string> = new Set(["json", "plan", "explain", "help"])
-const commandNames = ["call", "catalog", "run", "ledger", "doctor", "help"]
+const commandNames = ["call", "catalog", "run", "changes", "ledger", "doctor", "help"]
 
 export const help = `portcullis call TOOL ARGS_JSON   put one call through the channel ("-": arguments from stdin)
 portcullis catalog [--explain]   list the tools of a turn, and why the others are hidden
 portcullis run [PROMPT]          run an agent over the workspace ("-": prompt from stdin)
+portcullis changes [list]        list what tools changed in files, turn by turn (--thread, --turn)
+portcullis changes diff TURN     show what a turn changed
+portcullis changes revert TURN   undo it, unless somebody else has changed one of its files since
 portcullis ledger [list]         list the last 100 operations of this workspace, newest first
 portcullis ledger reconcile ID --outcome completed|failed
                                  settle an operation whose outcome is unknown
@@ -202,6 +213,24 @@ const ledger = (
   return Either.right({ _tag: "reconcile", operation, outcome, options })
 }
 
+const changes = (
+  options: ChangesOptions,
+  [verb = "list", turn]: ReadonlyArray<string>
+): Either.Either<Command, CliError> => {
+  if (verb === "list") {
+    return turn === undefined
+      ? Either.right({ _tag: "changes", options })
+      : Either.left(usage(`changes list does not take ${shown(turn)}; name the turn with --turn`))
+  }
+  if (verb !== "diff" && verb !== "revert") {
+    return Either.left(usage(`changes knows list, diff and revert, not ${shown(verb)}`))
+  }
+  if (options.turn !== undefined) return Either.left(usage("--turn goes with changes list"))
+  return turn === undefined
+    ? Either.left(usage(`changes ${verb} needs TURN`))
+    : Either.right({ _tag: verb, turn, options })
+}
+
 /** Words after the program's name. */
 export const parse = ([name, ...args]: ReadonlyArray<string>): Either.Either<Command, CliError> => {
   switch (name) {
@@ -237,6 +266,8 @@ export const parse = ([name, ...args]: ReadonlyArray<string>): Either.Either<Com
       )
     case "ledger":
       return command(name, LedgerOptions, args, { names: ["list or reconcile", "ID"], required: 0 }, ledger)
+    case "changes":
+      return command(name, ChangesOptions, args, { names: ["list, diff or revert", "TURN"], required: 0 }, changes)
     case "doctor":
       return command(
         name,

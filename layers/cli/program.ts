@@ -35,6 +35,18 @@ const dispatch = Effect.fnUntraced(function*(command: Arguments.Command) {
       const { reconcile } = yield* Effect.promise(() => import("./ledger.ts"))
       return yield* reconcile(command.operation, command.outcome, command.options)
     }
+    case "changes": {
+      const { list } = yield* Effect.promise(() => import("./changes.ts"))
+      return yield* list(command.options)
+    }
+    case "diff": {
+      const { diff } = yield* Effect.promise(() => import("./changes.ts"))
+      return yield* diff(command.turn, command.options)
+    }
+    case "revert": {
+      const { revert } = yield* Effect.promise(() => import("./changes.ts"))
+      return yield* revert(command.turn, command.options)
+    }
     case "doctor": {
       const { doctor } = yield* Effect.promise(() => import("./doctor.ts"))
       return yield* doctor(command.options)

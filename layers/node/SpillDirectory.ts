@@ -11,10 +11,11 @@ import * as Layer from "effect/Layer"
 import * as Crypto from "node:crypto"
 import * as Fs from "node:fs/promises"
 import * as Path from "node:path"
-import { StateUnavailable } from "../../src/contract/ToolFailure.ts"
+import type { StateUnavailable } from "../../src/contract/ToolFailure.ts"
 import type { ThreadId, Turn } from "../../src/contract/Turn.ts"
 import * as FifoSemaphore from "../../src/internal/FifoSemaphore.ts"
 import { SpillStore, tooLarge } from "../../src/spill/SpillStore.ts"
+import { attempt, prepare, unavailable } from "./privateFolder.ts"
 
 export interface Options {
   /** Absolute; created when missing, closed to others when it is not. */
@@ -32,15 +33,6 @@ export const readable = (root: string) => (turn: Pick<Turn, "threadId">): Readon
 ]
 
 const safeName = (name: string): string => name.slice(0, 80).replace(/[^A-Za-z0-9._-]/g, "_") || "output"
-
-const attempt = <A>(run: () => Promise<A>): Effect.Effect<A, unknown> =>
-  Effect.tryPromise({ try: run, catch: (cause) => cause })
-
-const unavailable = (reason: string, executed: boolean) => (cause: unknown): StateUnavailable =>
-  new StateUnavailable({
-    reason: `${reason}: ${(cause instanceof Error ? cause.message : String(cause)).slice(0, 500)}`,
-    executed
-  })
 
 const isMissing = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "ENOENT"
 
@@ -97,17 +89,6 @@ const write = (path: string, bytes: Uint8Array): Effect.Effect<void, unknown> =>
     (file) => Effect.ignore(attempt(() => file.close()))
   )
 }
-
-const prepare = (root: string): Effect.Effect<void, unknown> =>
-  Effect.gen(function*() {
-    yield* attempt(() => Fs.mkdir(root, { recursive: true, mode: 0o700 }))
-    const info = yield* attempt(() => Fs.lstat(root))
-    if (!info.isDirectory()) return yield* Effect.fail(`${root} is not a directory`)
-    if (process.getuid !== undefined && info.uid !== process.getuid()) {
-      return yield* Effect.fail(`${root} belongs to somebody else`)
-    }
-    if ((info.mode & 0o077) !== 0) yield* attempt(() => Fs.chmod(root, 0o700))
-  })
 
 /**
  * A store over a directory. Fails with `state_unavailable` when the root cannot be made or belongs to another user. A save

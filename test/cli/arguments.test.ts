@@ -50,6 +50,21 @@ describe("the command line", () => {
       outcome: "failed",
       options: { outcome: "failed" }
     })
+    assert.deepStrictEqual(parsed("changes"), { _tag: "changes", options: {} })
+    assert.deepStrictEqual(parsed("changes", "list", "--thread", "t", "--turn", "u"), {
+      _tag: "changes",
+      options: { thread: "t", turn: "u" }
+    })
+    assert.deepStrictEqual(parsed("changes", "diff", "u", "--json"), {
+      _tag: "diff",
+      turn: "u",
+      options: { json: true }
+    })
+    assert.deepStrictEqual(parsed("changes", "revert", "--thread=t", "u"), {
+      _tag: "revert",
+      turn: "u",
+      options: { thread: "t" }
+    })
     for (const words of [["help"], ["--help"], ["-h"], ["call", "--help"], ["run", "-h"]]) {
       assert.deepStrictEqual(parsed(...words), { _tag: "help" })
     }
@@ -57,6 +72,13 @@ describe("the command line", () => {
 
   it("says in one line what is wrong", () => {
     assert.strictEqual(refused(), "which command? portcullis help lists them")
+    assert.strictEqual(refused("changes", "undo"), "changes knows list, diff and revert, not \"undo\"")
+    assert.strictEqual(refused("changes", "diff"), "changes diff needs TURN")
+    assert.strictEqual(refused("changes", "revert", "u", "--turn", "u"), "--turn goes with changes list")
+    assert.strictEqual(
+      refused("changes", "list", "u"),
+      "changes list does not take \"u\"; name the turn with --turn"
+    )
     assert.strictEqual(refused("cal"), "there is no command \"cal\"; did you mean call?")
     assert.strictEqual(refused("call"), "call needs TOOL")
     assert.strictEqual(refused("call", "read"), "call needs ARGS_JSON")
