@@ -222,10 +222,23 @@ export class ReadRequired extends Schema.TaggedError<ReadRequired>(id("ReadRequi
   code: Schema.Literal("read_before_edit_required", "stale_read"),
   path: Schema.String,
   reason: Schema.String,
-  nextAction: Schema.Struct({ tool: Schema.String, arguments: Schema.Struct({ path: Schema.String }) })
+  nextAction: Schema.Struct({
+    tool: Schema.String,
+    arguments: Schema.Struct({
+      path: Schema.String,
+      offset: Schema.optionalWith(Schema.Number, { exact: true }),
+      column: Schema.optionalWith(Schema.Number, { exact: true })
+    })
+  }),
+  /** The revisions that were read and that are there, when they differ. */
+  readVersion: Schema.optionalWith(Schema.String, { exact: true }),
+  currentVersion: Schema.optionalWith(Schema.String, { exact: true })
 }) {
   override get message() {
-    return `${this.reason} Call read on ${JSON.stringify(this.path)} first, then repeat this call.`
+    const { column, offset } = this.nextAction.arguments
+    const inside = column === undefined ? "" : ` and column ${column}`
+    const from = offset === undefined ? "" : ` with offset ${offset}${inside}`
+    return `${this.reason} Call read on ${JSON.stringify(this.path)}${from} first, then repeat this call.`
   }
 }
 

@@ -24,7 +24,7 @@ import {
 import type { ToolResult } from "../contract/ToolResult.ts"
 import { isPlan } from "../contract/Turn.ts"
 import type { ReadTracker } from "../file/ReadTracker.ts"
-import type { WorkspacePath } from "../file/WorkspacePath.ts"
+import { mayBeRead, type WorkspacePath } from "../file/WorkspacePath.ts"
 import type { ApprovalGate } from "../gate/ApprovalGate.ts"
 import { before, guard, type HookCall } from "../gate/HookGate.ts"
 import { none as noRules, type PermissionRules, type RuleSubject } from "../gate/PermissionRules.ts"
@@ -212,7 +212,13 @@ export const make = (
     const located = Effect.forEach(targets, (target) =>
       Effect.tap(
         Effect.map(paths.resolve(state.now.turn, target.path), (resolved) => ({ target, resolved })),
-        ({ resolved }) => target.requiresRead ? reads.require(state.now.turn.threadId, resolved, target) : Effect.void
+        ({ resolved }) =>
+          target.requiresRead
+            ? Effect.whenEffect(
+              reads.require(state.now.turn.threadId, resolved, target),
+              mayBeRead(paths, state.now.turn, resolved)
+            )
+            : Effect.void
       ))
     return Effect.flatMap(located, (found) => grow(state, { targets: found }))
   })

@@ -28,6 +28,7 @@ import {
   ToolTimeout
 } from "../contract/ToolFailure.ts"
 import type { ToolResult } from "../contract/ToolResult.ts"
+import { pathCodes, readCodes } from "../file/FileError.ts"
 import { after, type Execution, observe, wrap } from "../gate/HookGate.ts"
 import { codeOf, describeFailure, failureOf, failureOutcome, toOutcome } from "../internal/settle.ts"
 import type { EventJournal } from "../journal/EventJournal.ts"
@@ -145,7 +146,14 @@ export const make = (plane: Collaborators): Channel => {
     const call = { callId, toolName, kind, declaredKind: state.registered.tool.kind, arguments: args }
     return Effect.flatMap(
       after(state.pins.hooks, call, state.outcome, state.now.turn),
-      (outcome) => grow(state, { outcome })
+      (outcome) =>
+        grow(state, {
+          outcome,
+          // The model did not see what a hook replaced, so it has not read it.
+          observations: outcome.content === state.outcome.content
+            ? state.observations
+            : state.observations.filter(({ access }) => access === "write")
+        })
     )
   })
 
@@ -173,7 +181,7 @@ export const make = (plane: Collaborators): Channel => {
 
   /** A call that ended before it was claimed: nothing happened, nothing to record but the refusal itself. */
   const refuse = (state: Known, failure: unknown): Effect.Effect<ToolResult> => {
-    const outcome = failureOutcome(codeOf(failure, pathCodes), failure)
+    const outcome = failureOutcome(codeOf(failure, fileRefusals), failure)
     const result = build({ ...state, ...refusedApproval(failure) }, outcome)
     // The operation of this id is another call's, or still runs: its own item is the one in the journal.
     return result.code === "tool_invocation_in_progress" || result.code === "idempotency_conflict"
@@ -345,8 +353,8 @@ const ended = <A, E, B>(
 const noCodes: ReadonlySet<string> = new Set<never>([])
 const ofTools: ReadonlySet<string> = new Set(toolFailureCodes)
 
-/** What `WorkspacePath` may answer before any tool runs (step 9). */
-const pathCodes: ReadonlySet<string> = new Set(["path_invalid", "outside_workspace", "file_access_denied"])
+/** What `WorkspacePath` and `ReadTracker` may answer before any tool runs (step 9). */
+const fileRefusals: ReadonlySet<string> = new Set([...pathCodes, ...readCodes])
 
 /** How an execution or a post hook failed. What a tool fails with is held to the codes a tool may have. */
 const coded = (cause: Cause.Cause<unknown>, declared?: ReadonlySet<string>): [string, unknown] => {

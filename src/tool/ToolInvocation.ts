@@ -40,6 +40,12 @@ export interface Observation {
   readonly hash: string
   /** Whether only a part was shown. */
   readonly partial: boolean
+  /**
+   * Which part, by bytes of the text as UTF-8 without a byte order mark: from the first that was shown to the first after
+   * it that was not; `null` when there is none. Parts of one content that join on to each other from its beginning become
+   * a read of the whole.
+   */
+  readonly span?: { readonly from: number; readonly to: number | null }
 }
 
 export class ToolInvocation extends Context.Tag("portcullis/ToolInvocation")<ToolInvocation, {

@@ -13,7 +13,7 @@ describe("ReadTracker in memory", () => {
     it.scopedLive(name, () => Effect.provide(law, layer))
   }
 
-  it.scopedLive("refuses a file that has grown too large to compare", () =>
+  it.scopedLive("says that a file has grown too large, and not that reading it would help", () =>
     Effect.gen(function*() {
       const { fs, path, workspace } = yield* world
       const tracker = yield* ReadTracker.ReadTracker
@@ -21,8 +21,8 @@ describe("ReadTracker in memory", () => {
       yield* fs.writeFileString(physical, "longer than ten bytes")
       const { threadId } = turnIn(workspace)
       yield* tracker.observe(threadId, { access: "read", path: physical, hash: "", partial: false })
-      const resolved = { lexical: physical, physical, relative: "f", inside: true, exists: true }
+      const resolved = { lexical: physical, physical, relative: "f", inside: true, exists: true, ancestor: undefined }
       const target = { path: "f", requiresRead: true, quotes: [] }
-      assert.strictEqual(yield* codeOf(tracker.require(threadId, resolved, target)), "read_before_edit_required")
+      assert.strictEqual(yield* codeOf(tracker.require(threadId, resolved, target)), "file_too_large")
     }).pipe(Effect.provide(layer), Effect.provideService(MaxFileBytes, 10)))
 })

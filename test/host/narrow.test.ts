@@ -20,7 +20,10 @@ import { admits, type TurnMode } from "../../src/contract/Turn.ts"
 import type * as HookGate from "../../src/gate/HookGate.ts"
 import { type Authority, ToolHost } from "../../src/host/ToolHost.ts"
 import * as ToolProvider from "../../src/tool/ToolProvider.ts"
-import { fileTools } from "../../src/tools/fileTools.ts"
+import { edit } from "../../src/tools/edit.ts"
+import { ls } from "../../src/tools/ls.ts"
+import { read } from "../../src/tools/read.ts"
+import { write } from "../../src/tools/write.ts"
 import { count } from "../support/counts.ts"
 import { probe, Test, workspace } from "../support/plane.ts"
 
@@ -187,7 +190,7 @@ describe("a turn that forgets", () => {
     Effect.gen(function*() {
       const { root } = yield* workspace
       writeFileSync(join(root, "f"), "one\n")
-      const files = ToolProvider.make({ id: "files", kind: "built-in", tools: fileTools })
+      const files = ToolProvider.make({ id: "files", kind: "built-in", tools: [read, ls, write, edit] })
       const auto = { workspace: root, approvalPolicy: "auto", sandboxMode: "danger-full-access" } as const
       yield* Effect.gen(function*() {
         const host = yield* ToolHost

@@ -24,7 +24,7 @@ describe("ReadTracker in the state file", () => {
       const sha256 = yield* Digest
       const physical = path.join(workspace, "f")
       const { threadId } = turnIn(workspace)
-      const resolved = { lexical: physical, physical, relative: "f", inside: true, exists: true }
+      const resolved = { lexical: physical, physical, relative: "f", inside: true, exists: true, ancestor: undefined }
       const inNext = <A, E>(body: (tracker: ReadTracker["Type"]) => Effect.Effect<A, E>) =>
         Effect.provide(Effect.flatMap(ReadTracker, body), Layer.fresh(layer))
       const license = (tracker: ReadTracker["Type"]) =>
