@@ -4,17 +4,29 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Encoding from "effect/Encoding"
 import * as Schema from "effect/Schema"
 import { toolError } from "../contract/ToolFailure.ts"
 import { text } from "../contract/ToolResult.ts"
+import { WorkspacePath } from "../file/WorkspacePath.ts"
 import { byCodeUnit } from "../internal/byCodeUnit.ts"
 import { compile } from "../internal/glob.ts"
-import { parseJson } from "../internal/parseJson.ts"
 import { escapeControls } from "../process/OutputAccumulator.ts"
 import * as Tool from "../tool/Tool.ts"
-import { codes, relativeTo, resolve, run, smallest, splitter, unreadable } from "./search.ts"
+import { backendOf, filesOf, findProgram, notes, Report } from "./search/backend.ts"
+import { assemble, type Hit, type Line, type Query } from "./search/lines.ts"
+import {
+  type Against,
+  collect,
+  Cursor,
+  decodeCursor,
+  encodeCursor,
+  lengthOf,
+  type Position,
+  queryId
+} from "./search/page.ts"
+import * as Ripgrep from "./search/ripgrep.ts"
+import { codes, type Place, resolve } from "./search/root.ts"
+import * as Scan from "./search/scan.ts"
 
 const defaultLimit = 100
 
@@ -37,8 +49,9 @@ export const Parameters = Schema.Struct({
     description: "Lines to show before and after each match, 0 to 20."
   }),
   limit: Schema.optionalWith(Schema.Int.pipe(Schema.between(1, 1000)), { exact: true }).annotations({
-    description: `Most matches to return; default ${defaultLimit}.`
-  })
+    description: `Most matches to return; default ${defaultLimit}, and fewer when they are long.`
+  }),
+  cursor: Cursor
 })
 
 const lines = Schema.optionalWith(Schema.Array(Schema.String), { exact: true })
@@ -58,104 +71,27 @@ export const Match = Schema.Struct({
 export type Match = typeof Match.Type
 
 export const Success = Schema.Struct({
-  /** By path (code unit), then line. */
+  /** By path, its names compared one after another by their bytes; then by line. */
   matches: Schema.Array(Match),
-  /** More lines matched than were returned. */
-  truncated: Schema.Boolean,
   /** Lines left out, matching or around a match, because they are many megabytes long. */
   oversized: Schema.Number,
-  /** Files and directories that could not be read. */
-  unreadable: Schema.Number
+  ...Report
 })
 
-const maxShown = 500
-/** Of one line of ripgrep's JSON. */
-const maxRecord = 6 * 1024 * 1024
-
-const Bytes = Schema.Union(Schema.Struct({ text: Schema.String }), Schema.Struct({ bytes: Schema.String }))
-const Line = Schema.Struct({
-  type: Schema.Literal("match", "context"),
-  data: Schema.Struct({
-    path: Bytes,
-    lines: Bytes,
-    line_number: Schema.Number,
-    submatches: Schema.Array(Schema.Struct({ start: Schema.Number }))
-  })
-})
-const isLine = Schema.is(Line)
-/** Told at the end of every search that was begun, so not when the pattern was refused. */
-const isSummary = Schema.is(Schema.Struct({ type: Schema.Literal("summary") }))
-
-const decode = (bytes: Uint8Array): string => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
-
-/** Text that is not UTF-8 comes as base64; what does not decode shows as U+FFFD. */
-const asText = (value: typeof Bytes.Type): string => "text" in value ? value.text : decode(bytesOf(value))
-
-const bytesOf = (value: typeof Bytes.Type): Uint8Array =>
-  "text" in value
-    ? new TextEncoder().encode(value.text)
-    : Either.getOrElse(Encoding.decodeBase64(value.bytes), () => new Uint8Array(0))
-
-const count = (value: string): number => {
-  let characters = 0
-  for (const _ of value) characters++
-  return characters
+interface Entry extends Hit, Position {
+  readonly path: string
 }
 
-/** Up to 500 characters of the line, without its ending, among them the one at `from`; counts what is missing. */
-const show = (raw: string, from = 0): string => {
-  const line = raw.replace(/\r?\n$/, "")
-  if (line.length <= maxShown) return escapeControls(line)
-  const total = count(line)
-  const start = from < maxShown ? 0 : Math.min(from - maxShown / 5, Math.max(0, total - maxShown))
-  let shown = ""
-  let position = 0
-  for (const character of line) {
-    if (position >= start + maxShown) break
-    if (position++ >= start) shown += character
-  }
-  const rest = Math.max(0, total - start - maxShown)
-  return (start > 0 ? `[+${start} characters]…` : "") + escapeControls(shown) +
-    (rest > 0 ? `…[+${rest} characters]` : "")
+/** About what `render` makes of it. */
+const sizeOf = ({ after, before, path, text }: Entry): number => {
+  const name = lengthOf(path) + 12
+  return [text, ...before, ...after].reduce((total, line) => total + name + lengthOf(line), 0)
 }
 
-interface Hit {
-  readonly line: number
-  readonly column: number
-  readonly text: string
-  readonly before: ReadonlyArray<string>
-  readonly after: Array<string>
-}
+/** In a tree of more files than this withheld ones are not counted: it would take long beside the search. */
+const maxCounted = 5000
 
-/** Gives each match the lines around it. ripgrep tells the lines of one file in order and never mixes two files. */
-const assemble = (context: number, onHit: (path: string, hit: Hit) => void) => {
-  let path = ""
-  let last = 0
-  let recent: ReadonlyArray<string> = []
-  let open: ReadonlyArray<{ readonly line: number; readonly after: Array<string> }> = []
-  return (record: typeof Line.Type): void => {
-    const { data, type } = record
-    const of = asText(data.path)
-    if (of !== path || data.line_number !== last + 1) {
-      recent = []
-      open = []
-    }
-    path = of
-    last = data.line_number
-    const start = type === "match" ? count(decode(bytesOf(data.lines).subarray(0, data.submatches[0]?.start ?? 0))) : 0
-    const raw = asText(data.lines)
-    const shown = context > 0 ? show(raw) : ""
-    open = open.filter(({ line }) => last - line <= context)
-    for (const { after } of open) after.push(shown)
-    if (type === "match") {
-      const hit: Hit = { line: last, column: start + 1, text: show(raw, start), before: recent, after: [] }
-      if (context > 0) open = [...open, hit]
-      onHit(path, hit)
-    }
-    if (context > 0) recent = [...recent, shown].slice(-context)
-  }
-}
-
+/** A page of matches, and how the search for it went. */
 const search = Effect.fnUntraced(function*(args: typeof Parameters.Type) {
   const root = yield* resolve(args.path ?? ".")
   const excluded = args.glob?.startsWith("!") === true
@@ -168,51 +104,78 @@ const search = Effect.fnUntraced(function*(args: typeof Parameters.Type) {
     )
   }
   if (args.pattern.includes("\0")) return yield* toolError("pattern_invalid", "A pattern cannot contain NUL.")
-  const limit = args.limit ?? defaultLimit
-  const context = args.context ?? 0
-  const relative = relativeTo(root)
-  const found = smallest<Match>(limit, (left, right) => byCodeUnit(left.path, right.path) || left.line - right.line)
-  const add = assemble(context, (printed, { after, before, ...hit }) => {
-    const { below, path } = relative(printed)
-    if (fits(below) !== excluded) found.add({ path, ...hit, ...(context > 0 ? { before, after } : {}) })
-  })
-  let ran = false
-  const records = splitter(0x0a, maxRecord, (piece) => {
-    const record = parseJson(decode(piece))
-    if (isLine(record)) add(record)
-    else if (isSummary(record)) ran = true
-  })
-  const { exitCode, said } = yield* run(root, [
-    "--json",
-    ...(args.literal === true ? ["--fixed-strings"] : []),
-    args.ignoreCase === true ? "--ignore-case" : "--case-sensitive",
-    `--context=${context}`,
-    // No file can give more than this to the first `limit` results.
-    `--max-count=${limit + 1}`,
-    ...(glob === undefined || excluded ? [] : narrowing(glob)),
-    "-e",
-    args.pattern
-  ], records.push)
-  const { items, truncated } = found.result()
-  if (exitCode > 1 && !ran) {
-    return yield* toolError(
-      "pattern_invalid",
-      `ripgrep does not take this pattern: ${said.slice(0, 1000)}`.toWellFormed()
-    )
-  }
-  return { matches: items, truncated, oversized: records.dropped(), unreadable: unreadable(said) }
-})
+  const { withholds } = yield* WorkspacePath
+  const { context = 0, ignoreCase = false, limit = defaultLimit, literal = false } = args
+  const id = yield* queryId(["grep", args.pattern, root.physical, args.glob ?? null, ignoreCase, literal, context])
+  const after = yield* decodeCursor(id, args.cursor)
+  const chosen = ({ below }: Place) => fits(below) !== excluded
 
-/**
- * Has ripgrep skip what cannot fit by its name, where the last segment is a plain one. Its own glob option would bring
- * back ignored files, so the exact test stays here.
- */
-const narrowing = (glob: string): ReadonlyArray<string> => {
-  const name = glob.slice(glob.lastIndexOf("/") + 1)
-  return /^[\w.*?@+-]+$/.test(name) && !name.includes("**") && !/[{}[\]\\]/.test(glob)
-    ? [`--type-add=portcullis:${name}`, "--type=portcullis"]
-    : []
-}
+  const makeSink = (inOrder: boolean) => {
+    const page = collect<Entry>({ limit, after, size: sizeOf })
+    let oversized = 0
+    let add: (line: Line) => void = () => {}
+    // The lines after a match come later than it does.
+    let complete = false
+    const side = (against: Against) => {
+      complete ||= inOrder && page.progress() >= 1
+      return page.side(against)
+    }
+    return {
+      page,
+      lost: () => oversized,
+      file: (place: Place) => {
+        const known = side((key) => byCodeUnit(place.key, key))
+        if (complete || known !== undefined || !chosen(place) || withholds(place.physical)) return false
+        add = assemble(context, (hit) => page.add({ key: place.key, path: place.path, ...hit }))
+        return true
+      },
+      line: (line: Line) => add(line),
+      oversized: () => {
+        oversized++
+      },
+      side,
+      passed: page.passed,
+      pages: page.pages,
+      progress: () => context === 0 || complete ? page.progress() : Math.min(page.progress(), 0.99)
+    }
+  }
+  const query: Query = {
+    pattern: args.pattern,
+    literal,
+    ignoreCase,
+    context,
+    maxCount: (after?.line ?? 0) + limit + 1,
+    name: glob === undefined || excluded ? undefined : Ripgrep.plainName(glob)
+  }
+  const program = yield* findProgram
+  const { searches, sink, stopped, unreadable } = program === undefined
+    ? yield* Scan.lines(root, query, makeSink)
+    : yield* Ripgrep.lines(program, root, query, makeSink)
+  const { items, next } = sink.page.result()
+  // Only names are counted: whether the pattern is in a withheld file would tell of its content.
+  let visited = searches
+  let withheld = 0
+  const last = next === undefined && !stopped
+  if (last && root.isDirectory && visited <= maxCounted) {
+    visited = 0
+    yield* filesOf(program, root, query.name, () => false, (place) => {
+      if (withholds(place.physical) && chosen(place)) withheld++
+      return ++visited <= maxCounted
+    })
+  }
+  return {
+    matches: items.map(({ after, before, column, line, path, text }) => ({
+      ...{ path, line, column, text },
+      ...(context > 0 ? { before, after } : {})
+    })),
+    nextCursor: next === undefined ? null : encodeCursor(id, next),
+    withheld: last && visited <= maxCounted ? withheld : null,
+    oversized: sink.lost(),
+    unreadable,
+    ignored: root.ignored,
+    backend: backendOf(program)
+  }
+})
 
 const rendered = ({ after, before, line, path, text: shown }: Match): ReadonlyArray<string> => {
   const name = escapeControls(path)
@@ -225,7 +188,13 @@ const rendered = ({ after, before, line, path, text: shown }: Match): ReadonlyAr
   ]
 }
 
-/** The tool. No match is a success with an empty list; a regular expression with a fault is `pattern_invalid`. */
+/**
+ * The tool. No match is a success with an empty list; a regular expression with a fault is `pattern_invalid`. Without
+ * ripgrep files are searched one by one, and a pattern that only ripgrep takes is `pattern_invalid` too.
+ *
+ * Ignore files are read as ripgrep reads them, which is as git does but for this: braces are alternatives, classes such as
+ * `[:alpha:]` and `***` are not known, `.ignore` and `.rgignore` count too, and what the index holds makes no difference.
+ */
 export const grep = Tool.make("grep", {
   description: "Search file contents with a regular expression. Hidden files are included; " +
     "ignored files, binary files and .git are not.",
@@ -237,12 +206,11 @@ export const grep = Tool.make("grep", {
   parameters: Parameters,
   success: Success,
   handler: search,
-  render: ({ matches, oversized, truncated, unreadable }) => [
+  render: ({ matches, oversized, ...report }) => [
     text([
       ...(matches.length === 0 ? ["No matches."] : matches.flatMap(rendered)),
-      ...(truncated ? ["[more lines match: narrow the search or raise limit]"] : []),
       ...(oversized > 0 ? [`[${oversized} very long lines are left out]`] : []),
-      ...(unreadable > 0 ? [`[${unreadable} places could not be read]`] : [])
+      ...notes(report)
     ].join("\n"))
   ]
 })

@@ -5,6 +5,8 @@ import { find, glob } from "../../src/tools/glob.ts"
 import { failureOf } from "./processSupport.ts"
 import { over } from "./searchSupport.ts"
 
+const last = { nextCursor: null, withheld: 0, unreadable: 0, ignored: false, backend: "ripgrep" }
+
 describe("glob", () => {
   it("is listed, and find is the same but hidden", () => {
     assert.deepInclude(glob, {
@@ -41,10 +43,10 @@ describe("glob", () => {
       const { root, search } = yield* over(files)
       const paths = (pattern: string, path = ".") =>
         Effect.map(search("glob", { pattern, path }), ({ output }) => output.paths)
-      assert.deepStrictEqual(yield* paths("*.ts"), [".hidden.ts", "a.ts", "a/b.ts", "a/b/c.ts"])
+      assert.deepStrictEqual(yield* paths("*.ts"), [".hidden.ts", "a/b/c.ts", "a/b.ts", "a.ts"])
       assert.deepStrictEqual(yield* paths("./*.ts"), [".hidden.ts", "a.ts"])
-      assert.deepStrictEqual(yield* paths("a/**/*.ts"), ["a/b.ts", "a/b/c.ts"])
-      assert.deepStrictEqual(yield* paths("*.ts", "a"), ["a/b.ts", "a/b/c.ts"])
+      assert.deepStrictEqual(yield* paths("a/**/*.ts"), ["a/b/c.ts", "a/b.ts"])
+      assert.deepStrictEqual(yield* paths("*.ts", "a"), ["a/b/c.ts", "a/b.ts"])
       assert.deepStrictEqual(yield* paths("b/*.ts", "a"), ["a/b/c.ts"])
       assert.deepStrictEqual(yield* paths(`${root}/a/*`), ["a/b.ts"])
       assert.deepStrictEqual(yield* paths("a.ts", "a.ts"), ["a.ts"])
@@ -55,7 +57,7 @@ describe("glob", () => {
       const { search } = yield* over(files)
       for (const pattern of ["*.log", "build/**", ".git/**", "**/x.ts"]) {
         const { output, shown } = yield* search("glob", { pattern })
-        assert.deepStrictEqual(output, { paths: [], truncated: false, unreadable: 0 })
+        assert.deepStrictEqual(output, { paths: [], ...last })
         assert.strictEqual(shown, "No files match.")
       }
     }))
@@ -69,23 +71,24 @@ describe("glob", () => {
       )
     }))
 
-  it.scopedLive("applies the limit after sorting by code unit", () =>
+  it.scopedLive("applies the limit after sorting name by name", () =>
     Effect.gen(function*() {
       const { search } = yield* over(
         Object.fromEntries(["b", "B", "a/z", "a.c", "é", "a"].map((name) => [name === "a" ? "a-" : name, ""]))
       )
       assert.deepStrictEqual((yield* search("glob", { pattern: "**" })).output.paths, [
         "B",
+        "a/z",
         "a-",
         "a.c",
-        "a/z",
         "b",
         "é"
       ])
       const { output, shown } = yield* search("glob", { pattern: "**", limit: 2 })
-      assert.deepStrictEqual(output, { paths: ["B", "a-"], truncated: true, unreadable: 0 })
-      assert.include(shown, "more files match")
-      assert.isFalse((yield* search("glob", { pattern: "**", limit: 6 })).output.truncated)
+      assert.deepStrictEqual(output, { ...last, withheld: null, paths: ["B", "a/z"], nextCursor: output.nextCursor })
+      assert.include(shown, "there is more")
+      assert.isString(output.nextCursor)
+      assert.isNull((yield* search("glob", { pattern: "**", limit: 6 })).output.nextCursor)
     }))
 
   it.scopedLive("takes what looks like an option for a name", () =>

@@ -3,12 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
 import { chmodSync, existsSync, writeFileSync } from "node:fs"
-import { WorkspacePath } from "../../src/file/WorkspacePath.ts"
 import * as Ripgrep from "../../src/process/Ripgrep.ts"
 import * as Recorded from "../../src/testing/Subprocess.ts"
 import { grep, type Match } from "../../src/tools/grep.ts"
-import { call, failureOf, paths, turnIn } from "./processSupport.ts"
-import { over, searching } from "./searchSupport.ts"
+import { call, failureOf, turnIn } from "./processSupport.ts"
+import { files, over, searching } from "./searchSupport.ts"
 
 const places = (output: { readonly matches: ReadonlyArray<Match> }) =>
   output.matches.map(({ line, path }) => `${path}:${line}`)
@@ -33,20 +32,23 @@ describe("grep", () => {
       })
       const { output, shown } = yield* search("grep", { pattern: "foo" })
       assert.deepStrictEqual(places(output), [
-        "a.txt:2",
         "a/x.txt:1",
+        "a.txt:2",
         ...Array.from({ length: 12 }, (_, index) => `b.txt:${index + 1}`)
       ])
-      assert.deepStrictEqual(output.matches[0], { path: "a.txt", line: 2, column: 3, text: "  foo foo" })
-      assert.isFalse(output.truncated)
-      assert.isTrue(shown.startsWith("a.txt:2:   foo foo\na/x.txt:1: foo\nb.txt:1: foo 0\n"))
+      assert.deepStrictEqual(output.matches[1], { path: "a.txt", line: 2, column: 3, text: "  foo foo" })
+      assert.isNull(output.nextCursor)
+      assert.isTrue(shown.startsWith("a/x.txt:1: foo\na.txt:2:   foo foo\nb.txt:1: foo 0\n"))
     }))
 
   it.scopedLive("finds nothing as a success", () =>
     Effect.gen(function*() {
       const { search } = yield* over({ "a.txt": "x\n" })
       const { output, shown } = yield* search("grep", { pattern: "foo" })
-      assert.deepStrictEqual(output, { matches: [], truncated: false, oversized: 0, unreadable: 0 })
+      assert.deepStrictEqual(output, {
+        ...{ matches: [], nextCursor: null, withheld: 0, oversized: 0, unreadable: 0 },
+        ...{ ignored: false, backend: "ripgrep" }
+      })
       assert.strictEqual(shown, "No matches.")
     }))
 
@@ -59,13 +61,13 @@ describe("grep", () => {
       for (let round = 0; round < 3; round++) {
         const { output, shown } = yield* search("grep", { pattern: "foo", limit: 4 })
         assert.deepStrictEqual(places(output), ["f00.txt:1", "f00.txt:2", "f00.txt:3", "f01.txt:1"])
-        assert.isTrue(output.truncated)
-        assert.include(shown, "more lines match")
+        assert.isString(output.nextCursor)
+        assert.include(shown, "there is more")
       }
       assert.strictEqual((yield* search("grep", { pattern: "foo" })).output.matches.length, 100)
       const exact = yield* search("grep", { pattern: "foo", limit: 180 })
       assert.strictEqual(exact.output.matches.length, 180)
-      assert.isFalse(exact.output.truncated)
+      assert.isNull(exact.output.nextCursor)
     }))
 
   describe("takes for text what looks like an option", () => {
@@ -196,13 +198,13 @@ describe("grep", () => {
   it.scopedLive("searches hidden files but never .git, not when it is named either", () =>
     Effect.gen(function*() {
       const { search } = yield* over({
-        ".env": "foo\n",
+        ".envrc": "foo\n",
         ".git/config": "foo\n",
         "sub/.git": "foo\n",
         "sub/.GIT/x": "foo\n",
         ".github/w": "foo\n"
       })
-      assert.deepStrictEqual(places((yield* search("grep", { pattern: "foo" })).output), [".env:1", ".github/w:1"])
+      assert.deepStrictEqual(places((yield* search("grep", { pattern: "foo" })).output), [".envrc:1", ".github/w:1"])
       assert.deepStrictEqual(places((yield* search("grep", { pattern: "foo", path: ".git" })).output), [])
       assert.deepStrictEqual(places((yield* search("grep", { pattern: "foo", path: ".git/config" })).output), [])
       assert.deepStrictEqual(places((yield* search("grep", { pattern: "foo", glob: ".git/**" })).output), [])
@@ -266,14 +268,13 @@ describe("grep", () => {
       assert.strictEqual((yield* failureOf(search("grep", { pattern: "foo", path: "nope" }))).code, "path_not_found")
     }))
 
-  it.effect("fails with a code when ripgrep is missing, too slow, or killed", () =>
+  it.effect("fails with a code when ripgrep cannot be started, is too slow, or is killed", () =>
     Effect.gen(function*() {
-      const asked = (answer: Recorded.Answer, program = Ripgrep.layerAt("/rg")) =>
+      const asked = (answer: Recorded.Answer) =>
         failureOf(call(grep, { pattern: "x" }, turnIn("/"))).pipe(
-          Effect.provide(Layer.mergeAll(Recorded.layer([answer]), program, Layer.succeed(WorkspacePath, paths))),
+          Effect.provide(Layer.mergeAll(Recorded.layer([answer]), Ripgrep.layerAt("/rg"), files)),
           Effect.map(({ code }) => code)
         )
-      assert.strictEqual(yield* asked({}, Ripgrep.layerUnavailable("no binary")), "ripgrep_unavailable")
       assert.strictEqual(yield* asked({ ending: { _tag: "SpawnFailed", reason: "ENOENT" } }), "search_failed")
       assert.strictEqual(yield* asked({ ending: { _tag: "Signalled", signal: "SIGBUS" } }), "search_failed")
       assert.strictEqual(yield* asked({ ending: { _tag: "TimedOut", afterMs: 30_000 } }), "search_timed_out")
@@ -285,13 +286,15 @@ describe("grep", () => {
         "not json",
         "{\"type\":\"match\"}",
         "{\"type\":\"match\",\"data\":{\"path\":{\"bytes\":\"!!\"},\"lines\":{\"bytes\":\"!!\"},\"line_number\":null,\"submatches\":[]}}",
+        "{\"type\":\"begin\"}",
+        "{\"type\":\"begin\",\"data\":{\"path\":{\"text\":\"/w/a\"}}}",
         "{\"type\":\"match\",\"data\":{\"path\":{\"text\":\"/w/a\"},\"lines\":{\"bytes\":\"!!\"},\"line_number\":1,\"submatches\":[{\"start\":99}]}}",
         "{\"type\":\"summary\"}",
         ""
       ].join("\n")
       const { output } = yield* call(grep, { pattern: "x" }, turnIn("/")).pipe(
         Effect.provide(
-          Layer.mergeAll(Recorded.layer([{ stdout }]), Ripgrep.layerAt("/rg"), Layer.succeed(WorkspacePath, paths))
+          Layer.mergeAll(Recorded.layer([{ stdout }, {}]), Ripgrep.layerAt("/rg"), files)
         )
       )
       assert.deepStrictEqual(output.matches, [{ path: "w/a", line: 1, column: 1, text: "" }])

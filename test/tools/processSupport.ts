@@ -52,7 +52,7 @@ export const paths: WorkspacePath["Type"] = {
       const physical = exists ? realpathSync(lexical) : lexical
       const relative = Path.relative(turn.workspace, physical)
       const inside = !relative.startsWith("..")
-      return { lexical, physical, relative: inside ? relative || "." : physical, inside, exists }
+      return { lexical, physical, relative: inside ? relative || "." : physical, inside, exists, ancestor: undefined }
     }),
   forRead: (turn, path) =>
     Effect.flatMap(paths.resolve(turn, path), (resolved) =>
@@ -60,7 +60,8 @@ export const paths: WorkspacePath["Type"] = {
         ? Effect.succeed(resolved)
         : Effect.fail(fileError("outside_workspace", `${path} is outside the workspace.`))),
   forWrite: (turn, path) => paths.resolve(turn, path),
-  identify: () => Effect.fail(new SandboxBlocked({ code: "sandbox_write_blocked", reason: "not here" }))
+  identify: () => Effect.fail(new SandboxBlocked({ code: "sandbox_write_blocked", reason: "not here" })),
+  withholds: () => false
 }
 
 /** Decodes the arguments as step 7 does and runs the handler, as step 15 does. */
