@@ -2,29 +2,26 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { execFileSync } from "node:child_process"
 import {
-  chmodSync,
   existsSync,
   linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  statSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
 import type { JsonObject } from "../../src/contract/Json.ts"
 import { FileMutationQueue } from "../../src/file/FileMutationQueue.ts"
-import { WorkspacePath } from "../../src/file/WorkspacePath.ts"
 import { edit } from "../../src/tools/edit.ts"
-import { fileTools } from "../../src/tools/fileTools.ts"
 import { ls } from "../../src/tools/ls.ts"
 import { read } from "../../src/tools/read.ts"
 import { write } from "../../src/tools/write.ts"
-import { call, codeOf, services, turnIn, world } from "../fixtures/files.ts"
+import { call, codeOf, services, world } from "../fixtures/files.ts"
+
+const fileTools = [read, ls, write, edit]
 
 /** A workspace, and the tools bound to it. */
 const desk = Effect.gen(function*() {
@@ -47,8 +44,6 @@ const desk = Effect.gen(function*() {
 })
 
 const plain = (output: unknown): Record<string, unknown> => Object(output)
-const detailsOf = <A, R>(effect: Effect.Effect<A, unknown, R>) =>
-  Effect.map(Effect.flip(effect), (error) => plain(plain(error)["details"]))
 
 describe("the file tools", () => {
   it("declare what the gates judge by", () => {
@@ -103,259 +98,6 @@ describe("the file tools", () => {
     }))
 })
 
-describe("read", () => {
-  it.scopedLive("shows LF, no byte order mark and where it is, and keeps the disk as it was", () =>
-    Effect.gen(function*() {
-      const { bytes, put, read } = yield* desk
-      put("f", "\ufeffa\r\nb\rc\r\n")
-      const { content, output } = yield* read({ path: "f" })
-      assert.deepInclude(output, {
-        path: "f",
-        content: "a\nb\rc\n",
-        startLine: 1,
-        endLine: 2,
-        totalLines: 2,
-        byteSize: 11,
-        truncated: false,
-        nextOffset: null
-      })
-      assert.match(String(output["revision"]), /^[0-9a-f]{16}$/)
-      assert.deepStrictEqual(content, [{ type: "text", text: "a\nb\rc\n" }])
-      assert.deepStrictEqual(bytes("f").slice(0, 4), [0xef, 0xbb, 0xbf, 0x61])
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("reads UTF-16 with a mark and refuses what is not text, with the offset", () =>
-    Effect.gen(function*() {
-      const { put, read } = yield* desk
-      put("utf16", Uint8Array.from([0xfe, 0xff, 0x00, 0x61, 0xd8, 0x3d, 0xde, 0x00]))
-      assert.strictEqual((yield* read({ path: "utf16" })).output["content"], "a😀")
-      put("gbk", Uint8Array.from([0x2f, 0x2f, 0x20, 0xc4, 0xe3, 0xba, 0xc3, 0x0a]))
-      assert.strictEqual(yield* codeOf(read({ path: "gbk" })), "file_not_text")
-      assert.strictEqual((yield* detailsOf(read({ path: "gbk" })))["byteOffset"], 3)
-      put("nul", "ab\0")
-      assert.strictEqual(yield* codeOf(read({ path: "nul" })), "file_not_text")
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("pages through a long file so that the pages together are the file", () =>
-    Effect.gen(function*() {
-      const { put, read } = yield* desk
-      const file = Array.from({ length: 4500 }, (_, line) => `line ${line} ${"é".repeat(line % 40)}`).join("\n")
-      put("f", file)
-      let all = ""
-      let offset: unknown = 1
-      let pages = 0
-      while (typeof offset === "number") {
-        const { output }: { output: Record<string, unknown> } = yield* read({ path: "f", offset })
-        const content = String(output["content"])
-        assert.isAtMost(new TextEncoder().encode(content).length, 50 * 1024)
-        assert.isAtMost(content.split("\n").length, 2001)
-        all += content
-        offset = output["nextOffset"]
-        pages++
-      }
-      assert.strictEqual(all, file)
-      assert.isAbove(pages, 2)
-      const middle = (yield* read({ path: "f", offset: 10, limit: 2 })).output
-      assert.deepInclude(middle, { startLine: 10, endLine: 11, nextOffset: 12, truncated: true })
-      assert.strictEqual(yield* codeOf(read({ path: "f", offset: 4501 })), "offset_out_of_range")
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("cuts a long line on a code point and says how much is missing", () =>
-    Effect.gen(function*() {
-      const { put, read } = yield* desk
-      put("f", `${"x".repeat(1999)}😀tail\nnext\n`)
-      const { output } = yield* read({ path: "f" })
-      assert.strictEqual(output["content"], `${"x".repeat(1999)}… [6 more characters]\nnext\n`)
-      assert.isTrue(output["truncated"])
-      assert.isNull(output["nextOffset"])
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("says that a file is empty, and counts no line after a final newline", () =>
-    Effect.gen(function*() {
-      const { put, read } = yield* desk
-      put("empty", "")
-      const { content, output } = yield* read({ path: "empty" })
-      assert.deepInclude(output, { content: "", startLine: 1, endLine: 0, totalLines: 0, truncated: false })
-      assert.deepStrictEqual(content, [{ type: "text", text: "[The file is empty.]" }])
-      put("nl", "\n")
-      assert.deepInclude((yield* read({ path: "nl" })).output, { content: "\n", endLine: 1, totalLines: 1 })
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("names near names for a missing file", () =>
-    Effect.gen(function*() {
-      const { at, put, read } = yield* desk
-      mkdirSync(at("src"))
-      put("src/Reader.ts", "")
-      put("src/other.md", "")
-      assert.deepStrictEqual((yield* detailsOf(read({ path: "src/reader.tsx" })))["near"], ["src/Reader.ts"])
-      assert.strictEqual(yield* codeOf(read({ path: "src/reader.tsx" })), "file_not_found")
-      assert.strictEqual(yield* codeOf(read({ path: "no/such/folder" })), "file_not_found")
-      assert.strictEqual(yield* codeOf(read({ path: "src/Reader.ts/x" })), "file_not_found")
-      assert.strictEqual(yield* codeOf(read({ path: "src" })), "is_a_directory")
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("stays inside the workspace", () =>
-    Effect.gen(function*() {
-      const { at, outside, read } = yield* desk
-      writeFileSync(join(outside, "secret"), "secret")
-      symlinkSync(outside, at("out"))
-      for (const path of ["out/secret", join(outside, "secret"), "../outside/secret"]) {
-        assert.strictEqual(yield* codeOf(read({ path })), "outside_workspace")
-      }
-      assert.strictEqual(yield* codeOf(read({ path: "a\0b" })), "path_invalid")
-    }).pipe(Effect.provide(services)))
-})
-
-describe("ls", () => {
-  it.scopedLive("lists kinds and sizes by code unit, dangling links and FIFOs included", () =>
-    Effect.gen(function*() {
-      const { at, ls, put } = yield* desk
-      put("b", "12345")
-      put("B", "")
-      put("é", "1")
-      mkdirSync(at("a"))
-      symlinkSync("nowhere", at("dangling"))
-      symlinkSync("a", at("to-a"))
-      execFileSync("mkfifo", [at("fifo")])
-      const result = yield* ls({})
-      assert.deepStrictEqual(result, {
-        path: ".",
-        entries: [
-          { name: "B", kind: "file", size: 0 },
-          { name: "a", kind: "directory", size: null },
-          { name: "b", kind: "file", size: 5 },
-          { name: "dangling", kind: "symlink", size: null },
-          { name: "fifo", kind: "other", size: null },
-          { name: "to-a", kind: "symlink", size: null },
-          { name: "é", kind: "file", size: 1 }
-        ],
-        total: 7,
-        truncated: false
-      })
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("stops at 500 entries and says so; exactly 500 are not truncated", () =>
-    Effect.gen(function*() {
-      const { ls, put } = yield* desk
-      for (let index = 0; index < 500; index++) put(`f${index}`, "")
-      assert.deepInclude(yield* ls({ path: "." }), { total: 500, truncated: false })
-      put("one-more", "")
-      const result = yield* ls({ path: "." })
-      assert.deepInclude(result, { total: 501, truncated: true })
-      assert.lengthOf(Object(result["entries"]), 500)
-      assert.lengthOf(Object((yield* ls({ limit: 2 }))["entries"]), 2)
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("refuses files, what is missing and what is outside", () =>
-    Effect.gen(function*() {
-      const { ls, put } = yield* desk
-      put("f", "")
-      assert.strictEqual(yield* codeOf(ls({ path: "f" })), "not_a_directory")
-      assert.strictEqual(yield* codeOf(ls({ path: "none" })), "file_not_found")
-      assert.strictEqual(yield* codeOf(ls({ path: ".." })), "outside_workspace")
-    }).pipe(Effect.provide(services)))
-})
-
-describe("write", () => {
-  it.scopedLive("creates a file and its directories, an empty one too", () =>
-    Effect.gen(function*() {
-      const { at, disk, write } = yield* desk
-      assert.deepStrictEqual(yield* write("a/b/c.txt", "é\n"), { path: "a/b/c.txt", bytesWritten: 3, created: true })
-      assert.strictEqual(disk("a/b/c.txt"), "é\n")
-      yield* write("empty", "")
-      assert.strictEqual(statSync(at("empty")).size, 0)
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("replaces what was read, keeping mark, encoding, endings and mode", () =>
-    Effect.gen(function*() {
-      const { at, bytes, disk, put, read, write } = yield* desk
-      put("f", "\ufeffsécurisé\r\n")
-      chmodSync(at("f"), 0o755)
-      yield* read({ path: "f" })
-      assert.deepStrictEqual(yield* write("f", "ok\r\n"), { path: "f", bytesWritten: 7, created: false })
-      assert.strictEqual(disk("f"), "\ufeffok\r\n")
-      yield* write("f", "\ufeffa\nb\n")
-      assert.strictEqual(disk("f"), "\ufeffa\r\nb\r\n")
-      assert.strictEqual(statSync(at("f")).mode & 0o777, 0o755)
-      yield* write("marked", "\ufeff\ufeffx")
-      assert.strictEqual(disk("marked"), "\ufeffx")
-      put("u16", Uint8Array.from([0xff, 0xfe, 0x61, 0x00]))
-      yield* read({ path: "u16" })
-      yield* write("u16", "b")
-      assert.deepStrictEqual(bytes("u16"), [0xff, 0xfe, 0x62, 0x00])
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("refuses a file that was not read, read in part, or changed since", () =>
-    Effect.gen(function*() {
-      const { disk, put, read, write } = yield* desk
-      put("f", "v1\nmore\n")
-      assert.strictEqual(yield* codeOf(write("f", "mine")), "read_before_edit_required")
-      yield* read({ path: "f", limit: 1 })
-      assert.strictEqual(yield* codeOf(write("f", "mine")), "read_before_edit_required")
-      yield* read({ path: "f" })
-      put("f", "v2\n")
-      assert.strictEqual(yield* codeOf(write("f", "mine")), "stale_read")
-      assert.strictEqual(disk("f"), "v2\n")
-      yield* read({ path: "f" })
-      yield* write("f", "v3\n")
-      yield* write("f", "v4\n")
-      assert.strictEqual(disk("f"), "v4\n")
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("writes nothing outside, through whatever link", () =>
-    Effect.gen(function*() {
-      const { at, outside, turn, write: put } = yield* desk
-      symlinkSync(outside, at("out"))
-      symlinkSync(join(outside, "nope"), at("dangling"))
-      for (const path of ["out/a.txt", "out/new/b.txt", "dangling", "../outside/x", join(outside, "y")]) {
-        assert.strictEqual(yield* codeOf(put(path, "x")), "sandbox_write_blocked", path)
-      }
-      assert.deepStrictEqual(readdirSync(outside), [])
-      for (const path of [".git/hooks/pre-commit", ".GIT/config", ".portcullis/hooks.json", "sub/.git/x"]) {
-        assert.strictEqual(yield* codeOf(put(path, "x")), "sandbox_write_blocked", path)
-      }
-      assert.isFalse(existsSync(at(".git")) || existsSync(at("sub")) || existsSync(at(".portcullis")))
-      yield* put(".gitignore", "x")
-      yield* put(".portcullis/plan/p.md", "x")
-      const full = turnIn(turn.workspace, { sandboxMode: "danger-full-access" })
-      yield* call(write, full, { path: join(outside, "y"), content: "x" })
-      assert.deepStrictEqual(readdirSync(outside), ["y"])
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("writes an outside file that was approved, and only while it is that file", () =>
-    Effect.gen(function*() {
-      const { outside, turn } = yield* desk
-      const paths = yield* WorkspacePath
-      const file = join(outside, "notes")
-      writeFileSync(file, "v1\n")
-      const grant = yield* paths.identify(yield* paths.resolve(turn, file))
-      yield* call(read, turnIn(turn.workspace, { sandboxMode: "danger-full-access" }), { path: file })
-      yield* call(write, turn, { path: file, content: "v2\n" }, [grant])
-      assert.strictEqual(readFileSync(file, "utf8"), "v2\n")
-      assert.deepStrictEqual(readdirSync(outside), ["notes"])
-      linkSync(file, join(outside, "second"))
-      assert.strictEqual(
-        yield* codeOf(call(write, turn, { path: file, content: "v3\n" }, [grant])),
-        "sandbox_write_blocked"
-      )
-      assert.strictEqual(readFileSync(file, "utf8"), "v2\n")
-    }).pipe(Effect.provide(services)))
-
-  it.scopedLive("refuses directories, foreign bytes and half a surrogate pair", () =>
-    Effect.gen(function*() {
-      const { at, bytes, put, write } = yield* desk
-      mkdirSync(at("d"))
-      assert.strictEqual(yield* codeOf(write("d", "x")), "is_a_directory")
-      assert.strictEqual(yield* codeOf(write(".", "x")), "is_a_directory")
-      assert.strictEqual(yield* codeOf(write("new", "a\ud83d")), "text_invalid")
-      assert.isFalse(existsSync(at("new")))
-      put("f", Uint8Array.from([0xff]))
-      assert.strictEqual(yield* codeOf(write("f", "x")), "read_before_edit_required")
-      assert.strictEqual(yield* codeOf(write("f/below", "x")), "file_io_failed")
-      assert.deepStrictEqual(bytes("f"), [0xff])
-    }).pipe(Effect.provide(services)))
-})
-
 describe("edit", () => {
   it.scopedLive("replaces by text and says what it did", () =>
     Effect.gen(function*() {
@@ -370,7 +112,9 @@ describe("edit", () => {
         strategy: "exact",
         ranges: [{ startLine: 4, endLine: 6 }],
         firstChangedLine: 4,
-        diff: "@@ -1,6 +1,7 @@\n one\n two\n three\n-four\n+4\n+4.5\n five\n six"
+        diff: "@@ -1,6 +1,7 @@\n one\n two\n three\n-four\n+4\n+4.5\n five\n six",
+        patch: "--- a/f\n+++ b/f\n@@ -1,6 +1,7 @@\n one\r\n two\r\n three\r\n-four\r\n+4\r\n+4.5\r\n five\r\n six\r\n",
+        bytesWritten: 36
       })
     }).pipe(Effect.provide(services)))
 
