@@ -10,11 +10,11 @@ import { Ripgrep } from "../../src/process/Ripgrep.ts"
 import { Subprocess } from "../../src/process/Subprocess.ts"
 import * as NodeRipgrep from "../node/Ripgrep.ts"
 import * as NodeSubprocess from "../node/Subprocess.ts"
+import * as Bubblewrap from "../sandbox/Bubblewrap.ts"
 import * as Database from "../sqlite/Database.ts"
 import type { FileOptions } from "./arguments.ts"
 import { vendors } from "./models.ts"
 import { displayJson, lines, table } from "./output.ts"
-import { sandbox } from "./plane.ts"
 import { locate } from "./state.ts"
 import { Terminal } from "./Terminal.ts"
 
@@ -59,13 +59,9 @@ const ripgrep = Effect.flatMap(Ripgrep, ({ executable }) =>
 
 const confinement = Effect.flatMap(ProcessSandbox, ({ report }) =>
   Effect.match(report, {
-    onFailure: (error) => check("confinement", false, error.reason),
-    onSuccess: (found) =>
-      check(
-        "confinement",
-        found !== "none",
-        found === "none" ? "none: commands run under danger-full-access alone" : found
-      )
+    onFailure: ({ reason }) =>
+      check("confinement", false, `none, commands run under danger-full-access alone: ${reason}`),
+    onSuccess: (found) => check("confinement", true, `${found}, by bubblewrap`)
   }))
 
 const sqlite = Effect.gen(function*() {
@@ -122,7 +118,10 @@ export const doctor = Effect.fnUntraced(function*(options: FileOptions & { reado
     model("openai"),
     model("anthropic")
   ]).pipe(
-    Effect.provide(Layer.mergeAll(NodeSubprocess.layer(), NodeRipgrep.layer, sandbox))
+    Effect.provide(Layer.mergeAll(
+      NodeRipgrep.layer,
+      Layer.provideMerge(Bubblewrap.layer(), NodeSubprocess.layer())
+    ))
   )
   yield* terminal.out(
     options.json === true

@@ -5,7 +5,7 @@ import { layerUnavailable, type Model } from "../../src/agent/Model.ts"
 import type { CapabilityRegistry } from "../../src/catalog/CapabilityRegistry.ts"
 import type { TurnSpecInput } from "../../src/contract/Turn.ts"
 import type { ToolHost, TurnRefused } from "../../src/host/ToolHost.ts"
-import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
+import * as Bubblewrap from "../sandbox/Bubblewrap.ts"
 import * as Main from "../stacks/Main.ts"
 import * as approvals from "./approver.ts"
 import type { TurnOptions } from "./arguments.ts"
@@ -18,8 +18,8 @@ export interface Plane extends Place {
   readonly layer: Layer.Layer<Main.Services | CapabilityRegistry | ToolHost, CliError>
 }
 
-/** What confines commands here; nothing yet. */
-export const sandbox: Layer.Layer<ProcessSandbox.ProcessSandbox> = ProcessSandbox.layerUnconfined
+/** What confines commands here: bubblewrap where it can, else nothing. */
+export const sandbox = Bubblewrap.layerOrUnconfined
 
 /** A state file that cannot be used, as the command line says it. */
 export const stateRefused = (error: Main.StateRefused): CliError =>

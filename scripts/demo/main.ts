@@ -53,7 +53,9 @@ const job = Effect.fnUntraced(function*(original: string, base: string) {
   const said = (fine: boolean, text: string) => terminal.out(`  ${fine ? paint.green("✓") : paint.red("✗")} ${text}\n`)
   const copy = path.join(base, "repository")
 
-  const broken = yield* repository.test(copy)
+  const confinement = yield* Effect.orElseSucceed((yield* ProcessSandbox).report, () => "none" as const)
+  const mode = confinement === "none" ? "danger-full-access" : "workspace-write"
+  const broken = yield* repository.test(copy, mode)
   yield* title("Portcullis: an agent repairs a small repository")
   yield* terminal.out(
     `  copy      ${copy}\n  tests     ${broken.counts} before\n  hooks     guard ${gates.guard.name}\n` +
@@ -78,14 +80,12 @@ const job = Effect.fnUntraced(function*(original: string, base: string) {
   yield* title("Looking for the bug, under workspace-write")
   const looked = yield* turn("look", "workspace-write", [], first)
 
-  const confinement = yield* Effect.orElseSucceed((yield* ProcessSandbox).report, () => "none" as const)
-  const mode = confinement === "none" ? "danger-full-access" : "workspace-write"
   yield* title(`Repairing it, under ${mode}`)
   yield* terminal.out(
     confinement === "none"
-      ? "  Nothing here confines commands yet, so for the tests the host opens this throw-away copy to full access.\n" +
+      ? "  Nothing here confines commands, so for the tests the host opens this throw-away copy to full access.\n" +
         "  Hooks, rules and approvals hold as before.\n"
-      : `  Commands are confined (${confinement}).\n`
+      : `  Commands are confined (${confinement}): the tests run in a sandbox, for the agent and for the host.\n`
   )
   const repaired = yield* turn("repair", mode, looked.messages, second)
 
@@ -96,7 +96,7 @@ const job = Effect.fnUntraced(function*(original: string, base: string) {
   yield* terminal.out(report.ledger([...(yield* (yield* OperationLedger).list())].reverse(), paint))
 
   yield* title("Checked by the host")
-  const tested = yield* repository.test(copy)
+  const tested = yield* repository.test(copy, mode)
   const changed = yield* repository.changed(original, copy)
   const beside = (yield* fs.readDirectory(base)).filter((name) => !/^(repository|state\.db.*|spill)$/.test(name))
   const contained = beside.length === 0 && changed.every((name) => name.startsWith("src/"))

@@ -2,6 +2,9 @@
 import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Effect from "effect/Effect"
+import type { SandboxMode } from "../../src/contract/Policy.ts"
+import type { SandboxBlocked } from "../../src/contract/ToolFailure.ts"
+import { ProcessSandbox } from "../../src/process/ProcessSandbox.ts"
 import { Subprocess } from "../../src/process/Subprocess.ts"
 
 export interface Tested {
@@ -10,23 +13,27 @@ export interface Tested {
   readonly counts: string
 }
 
-/** Runs the repository's tests in a process of the host's own. */
-export const test = (folder: string): Effect.Effect<Tested, never, Subprocess> =>
-  Effect.map(
-    Effect.flatMap(Subprocess, (subprocess) =>
-      subprocess.run({
-        argv: [process.execPath, "--test", "--test-reporter=tap"],
-        cwd: folder,
-        timeout: "30 seconds"
-      })),
-    ({ ending, stdout }) => {
+/** Runs the repository's tests in a process of the host's own, confined as commands under `mode` are: an agent wrote what it runs. */
+export const test = (
+  folder: string,
+  mode: SandboxMode
+): Effect.Effect<Tested, SandboxBlocked, ProcessSandbox | Subprocess> =>
+  Effect.gen(function*() {
+    const argv = yield* (yield* ProcessSandbox).confine(
+      [process.execPath, "--test", "--test-reporter=tap"],
+      { mode, roots: [folder], cwd: folder }
+    )
+    return yield* (yield* Subprocess).run({ argv, cwd: folder, timeout: "30 seconds" })
+  }).pipe(
+    Effect.scoped,
+    Effect.map(({ ending, stdout }) => {
       const text = new TextDecoder().decode(stdout.bytes)
       const number = (name: string) => Number(new RegExp(`^# ${name} (\\d+)$`, "m").exec(text)?.[1] ?? 0)
       return {
         passes: ending._tag === "Exited" && ending.code === 0 && number("pass") > 0,
         counts: `${number("pass")} pass, ${number("fail")} fail`
       }
-    }
+    })
   )
 
 const contents = Effect.fnUntraced(function*(folder: string) {

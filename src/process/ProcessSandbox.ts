@@ -6,6 +6,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { Confinement, SandboxMode } from "../contract/Policy.ts"
 import { SandboxBlocked } from "../contract/ToolFailure.ts"
 
@@ -14,16 +15,21 @@ export interface ConfineOptions {
   /** Absolute; writable under `workspace-write`. */
   readonly roots: ReadonlyArray<string>
   readonly cwd: string
+  /** Added to what commands get of the environment; a sandbox that clears it passes nothing else from the tool on. */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export class ProcessSandbox extends Context.Tag("portcullis/ProcessSandbox")<ProcessSandbox, {
   /** How well it confines here, or `sandbox_unavailable` when its runner is missing or failed its probe. */
   readonly report: Effect.Effect<Confinement, SandboxBlocked>
-  /** The argv that runs `argv` confined. Fails closed with `sandbox_unavailable`. */
+  /**
+   * The argv that runs `argv` confined, to be run before the scope closes: what it needs on disk goes with that. Fails
+   * closed with `sandbox_unavailable`.
+   */
   readonly confine: (
     argv: ReadonlyArray<string>,
     options: ConfineOptions
-  ) => Effect.Effect<ReadonlyArray<string>, SandboxBlocked>
+  ) => Effect.Effect<ReadonlyArray<string>, SandboxBlocked, Scope.Scope>
 }>() {}
 
 /** Confines nothing and says so: commands run under `danger-full-access` alone. */

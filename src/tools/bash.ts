@@ -7,10 +7,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Confinement, type SandboxMode } from "../contract/Policy.ts"
-import { type CodedError, type SandboxBlocked, toolError } from "../contract/ToolFailure.ts"
+import { type CodedError, SandboxBlocked, toolError } from "../contract/ToolFailure.ts"
 import { text } from "../contract/ToolResult.ts"
 import {
   defaultLimits,
+  escapeControls,
   type Limits,
   make as makeAccumulator,
   type OutputAccumulator
@@ -19,6 +20,7 @@ import { ProcessSandbox } from "../process/ProcessSandbox.ts"
 import { type Ending, type Outcome, Subprocess } from "../process/Subprocess.ts"
 import * as Tool from "../tool/Tool.ts"
 import { ToolInvocation } from "../tool/ToolInvocation.ts"
+import { markStart, signalOf, suspicion, untilStarted } from "./confined.ts"
 
 export interface Options {
   /** How long a command may run, whatever a model asks for. Default 15 minutes. */
@@ -55,9 +57,10 @@ export const Success = Schema.Struct({ exitCode: Schema.Literal(0), ...printed }
 export const codes = ["command_failed", "command_killed", "command_timed_out", "command_not_started"] as const
 
 /** The command is the last argument, so nothing of it can be taken for an option or for the script. */
-const shell = (command: string): ReadonlyArray<string> => [
+const shell = (command: string, confined: boolean): ReadonlyArray<string> => [
   "/bin/sh",
   "-c",
+  (confined ? `${markStart}; ` : "") +
   "if [ -x /bin/bash ]; then exec /bin/bash -c -- \"$1\"; else exec /bin/sh -c -- \"$1\"; fi",
   "sh",
   command
@@ -68,6 +71,28 @@ const env = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT:
 
 const progressLimits: Limits = { lines: 40, bytes: 4096 }
 
+/** A confined command that failed: in what way, and whether its output sounds as if the sandbox had refused something. */
+const judgeConfined = (
+  code: number,
+  details: typeof Printed.Type
+): CodedError<"command_failed" | "command_killed"> => {
+  const words = suspicion(details.output)
+  const hint = words === undefined
+    ? ""
+    : ` Its output says ${
+      JSON.stringify(words)
+    }, which may be the sandbox: a command can write in the workspace (but ` +
+      ".git and .portcullis) and in its own /tmp, and has no network unless the host allows it."
+  const all = { exitCode: code, ...details, ...(words === undefined ? {} : { sandbox: "suspected" }) }
+  const signal = signalOf(code)
+  if (signal === undefined) return toolError("command_failed", `The command exited with code ${code}.${hint}`, all)
+  const message = `The command ended with code ${code}: ${signal} ended it, or it chose that code itself.${hint}`
+  // Nothing hangs up a command that has no terminal, and 129 is what git says of a wrong option.
+  return signal === "SIGHUP"
+    ? toolError("command_failed", message, all)
+    : toolError("command_killed", message, { signal, ...all })
+}
+
 const judge = (
   ending: Ending,
   details: typeof Printed.Type
@@ -76,6 +101,8 @@ const judge = (
     case "Exited":
       return ending.code === 0
         ? Effect.succeed({ exitCode: 0, ...details })
+        : isConfined(details.confinement)
+        ? Effect.fail(judgeConfined(ending.code, details))
         : Effect.fail(
           toolError("command_failed", `The command exited with code ${ending.code}.`, {
             exitCode: ending.code,
@@ -104,7 +131,9 @@ const judge = (
 
 /**
  * The tool. Exit code 0 is a success; every other end is a failure with its code: `command_failed`, `command_killed`,
- * `command_timed_out`, `command_not_started`, or `sandbox_unavailable` when nothing can confine it. Progress is the
+ * `command_timed_out`, `command_not_started`, or `sandbox_unavailable` when nothing can confine it. Of a confined command
+ * that failed, `details.sandbox` is `suspected` when its output sounds as if the sandbox had refused it something; an end
+ * by a signal is then an exit code above 129, and `command_killed`. Progress is the
  * newest output, at most every 100 ms. Interruption completes when all that the command started is dead.
  */
 export const make = (options: Options = {}) => {
@@ -126,13 +155,15 @@ export const make = (options: Options = {}) => {
         const { progress, turn } = yield* ToolInvocation
         const sandbox = yield* ProcessSandbox
         const subprocess = yield* Subprocess
-        const argv = yield* sandbox.confine(shell(command), {
+        const confinement = yield* confinementOf(sandbox, turn.sandboxMode)
+        const argv = yield* sandbox.confine(shell(command, isConfined(confinement)), {
           mode: turn.sandboxMode,
           roots: turn.roots,
-          cwd: turn.workspace
+          cwd: turn.workspace,
+          env
         })
-        const confinement = yield* confinementOf(sandbox, turn.sandboxMode)
         const output = makeAccumulator(limits)
+        const start = untilStarted(output.push)
         yield* Effect.forkScoped(publish(output, progress))
         const outcome: Outcome = yield* subprocess.run({
           argv,
@@ -140,10 +171,12 @@ export const make = (options: Options = {}) => {
           env,
           timeout: Math.min(timeoutMs ?? ceiling, ceiling),
           capture: { bytes: 0, keep: "tail" },
-          onOutput: output.push
+          onOutput: isConfined(confinement) ? start.push : output.push
         })
-        const { text: shown, totalBytes, truncated } = output.excerpt()
         const { durationMs, ending, leftover } = outcome
+        const refused = isConfined(confinement) ? start.end(ending, argv[0] ?? "") : undefined
+        if (refused !== undefined) return yield* notConfined(refused)
+        const { text: shown, totalBytes, truncated } = output.excerpt()
         return yield* judge(ending, { output: shown, truncated, totalBytes, durationMs, leftover, confinement })
       }).pipe(Effect.scoped),
     render: ({ leftover, output }) => [
@@ -154,6 +187,14 @@ export const make = (options: Options = {}) => {
     ]
   })
 }
+
+const isConfined = (confinement: Confinement): boolean => confinement === "full" || confinement === "partial"
+
+const notConfined = (said: string): SandboxBlocked =>
+  new SandboxBlocked({
+    code: "sandbox_unavailable",
+    reason: `The command was not run, for it could not be confined: ${escapeControls(said)}`
+  })
 
 /** Full access is not confined, whatever the sandbox could do, unless the host itself is. */
 const confinementOf = (

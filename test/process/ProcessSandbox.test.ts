@@ -11,9 +11,10 @@ const confined = (layer: Layer.Layer<ProcessSandbox>) =>
   Effect.gen(function*() {
     const sandbox = yield* ProcessSandbox
     return yield* Effect.forEach(sandboxModes, (mode) =>
-      sandbox.confine(argv, { mode, roots: ["/w"], cwd: "/w" }).pipe(Effect.catchAll(({ code }) =>
-        Effect.succeed([code])
-      )))
+      sandbox.confine(argv, { mode, roots: ["/w"], cwd: "/w" }).pipe(
+        Effect.scoped,
+        Effect.catchAll(({ code }) => Effect.succeed([code]))
+      ))
   }).pipe(Effect.provide(layer))
 
 const refused = ["sandbox_unavailable"]

@@ -170,7 +170,8 @@ describe("bash", () => {
         const [first] = yield* (yield* Recorded.RecordedCommands).commands
         assert.strictEqual(first?.argv[0], "confine")
         assert.strictEqual(first?.cwd, "/w")
-        assert.deepStrictEqual(seen[0], { mode: "workspace-write", roots: ["/w"], cwd: "/w" })
+        const env = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" }
+        assert.deepStrictEqual(seen[0], { mode: "workspace-write", roots: ["/w"], cwd: "/w", env })
       })
       yield* Effect.provide(test, Layer.merge(Recorded.layer([{}, {}]), sandbox))
     }))

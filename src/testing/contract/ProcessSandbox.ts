@@ -8,7 +8,7 @@ import * as Either from "effect/Either"
 import { type ConfineOptions, ProcessSandbox } from "../../process/ProcessSandbox.ts"
 import { equal, expect, type Law, law } from "./Law.ts"
 
-const options = (mode: ConfineOptions["mode"]): ConfineOptions => ({ mode, roots: ["/"], cwd: "/" })
+const options = (mode: ConfineOptions["mode"]): ConfineOptions => ({ mode, roots: [], cwd: "/" })
 const argv = ["/bin/echo", "a b", "$HOME", "--"]
 
 export const laws: ReadonlyArray<Law<ProcessSandbox>> = [
@@ -17,10 +17,10 @@ export const laws: ReadonlyArray<Law<ProcessSandbox>> = [
     Effect.flatMap(
       ProcessSandbox,
       (sandbox) =>
-        Effect.flatMap(
+        Effect.scoped(Effect.flatMap(
           sandbox.confine(argv, options("danger-full-access")),
           (confined) => equal(confined, argv, "argv")
-        )
+        ))
     )
   ),
   law(
@@ -29,7 +29,7 @@ export const laws: ReadonlyArray<Law<ProcessSandbox>> = [
       const sandbox = yield* ProcessSandbox
       const report = yield* Effect.either(sandbox.report)
       for (const mode of ["read-only", "workspace-write", "external-sandbox"] as const) {
-        const confined = yield* Effect.either(sandbox.confine(argv, options(mode)))
+        const confined = yield* Effect.either(Effect.scoped(sandbox.confine(argv, options(mode))))
         const confines = Either.isRight(report) && report.right !== "none"
         if (Either.isLeft(confined)) yield* equal(confined.left.code, "sandbox_unavailable", mode)
         yield* expect(confines || Either.isLeft(confined), `${mode}: runs unconfined`)
@@ -40,8 +40,19 @@ export const laws: ReadonlyArray<Law<ProcessSandbox>> = [
     "what it confines ends in the argv itself, argument by argument",
     Effect.gen(function*() {
       const sandbox = yield* ProcessSandbox
-      const confined = yield* Effect.either(sandbox.confine(argv, options("workspace-write")))
+      const confined = yield* Effect.either(Effect.scoped(sandbox.confine(argv, options("workspace-write"))))
       if (Either.isRight(confined)) yield* equal(confined.right.slice(-argv.length), argv, "the end of the argv")
+    })
+  ),
+  law(
+    "where it confines by itself, it never confines to everything",
+    Effect.gen(function*() {
+      const sandbox = yield* ProcessSandbox
+      const report = yield* Effect.either(sandbox.report)
+      if (Either.isLeft(report) || report.right === "external") return
+      const everything = { ...options("workspace-write"), roots: ["/"] }
+      const confined = yield* Effect.either(Effect.scoped(sandbox.confine(argv, everything)))
+      yield* expect(Either.isLeft(confined) && confined.left.code === "sandbox_unavailable", "the root / was taken")
     })
   )
 ]

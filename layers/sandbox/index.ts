@@ -1,0 +1,2 @@
+/** What confines commands on this machine. */
+export * as Bubblewrap from "./Bubblewrap.ts"
