@@ -12,7 +12,6 @@ import type { InvalidProfile } from "../../src/agent/Profiles.ts"
 import { ThreadStore } from "../../src/agent/ThreadStore.ts"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { StateUnavailable } from "../../src/contract/ToolFailure.ts"
-import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
 import * as WorkspacePath from "../../src/file/WorkspacePath.ts"
 import type * as ApprovalGate from "../../src/gate/ApprovalGate.ts"
 import * as HookGate from "../../src/gate/HookGate.ts"
@@ -27,6 +26,9 @@ import { SpillStore } from "../../src/spill/SpillStore.ts"
 import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
 import * as UserInput from "../../src/tool/UserInput.ts"
 import * as Digest from "../node/Digest.ts"
+import * as NodeFileAccess from "../node/FileAccess.ts"
+import * as NodeFileHistory from "../node/FileHistory.ts"
+import * as NodeFileMutationQueue from "../node/FileMutationQueue.ts"
 import * as ProcessIdentity from "../node/ProcessIdentity.ts"
 import * as NodeRipgrep from "../node/Ripgrep.ts"
 import * as SpillDirectory from "../node/SpillDirectory.ts"
@@ -41,6 +43,9 @@ import * as agents from "./agents.ts"
 import { builtin, forMain } from "./builtin.ts"
 import type { Plane } from "./plane.ts"
 
+/** A `ProcessSandbox` that may run processes to see whether it works. */
+export type Sandbox = Layer.Layer<ProcessSandbox.ProcessSandbox, never, Subprocess.Subprocess>
+
 export interface Options {
   /** The state file; one a workspace, never inside it. */
   readonly state: Database.Options
@@ -48,14 +53,27 @@ export interface Options {
   readonly hooks?: ReadonlyArray<HookGate.Hook>
   readonly rules?: ReadonlyArray<PermissionRules.Rule>
   readonly host?: ToolHost.Options
-  /** Default: nothing confines commands, so they run under `danger-full-access` alone. */
-  readonly sandbox?: Layer.Layer<ProcessSandbox.ProcessSandbox>
+  /**
+   * What confines commands, or how to make it: `Bubblewrap.layer`. A function is told what commands must never see, the
+   * folders of the state file and of the spilled output; a Layer must see to that itself. Default: nothing confines commands, so they run under
+   * `danger-full-access` alone.
+   */
+  readonly sandbox?: Sandbox | ((needs: { readonly masked: ReadonlyArray<string> }) => Sandbox)
   /** Default: nobody is there to answer. */
   readonly userInput?: Layer.Layer<UserInput.UserInput>
   readonly subprocess?: NodeSubprocess.Options
+  /** What file tools never write, and what no tool shows. */
+  readonly paths?: Pick<WorkspacePath.Options, "protect" | "withhold">
   /** Where too-large output is kept; default the folder `spill` beside the state file. */
   readonly spill?: SpillDirectory.Options
+  /** Where the changes of files are kept, to be listed and undone; default `historyOf` the state file. */
+  readonly history?: NodeFileHistory.Options
+  /** Locks that keep other processes from a file that is being changed; default in the user's state directory. */
+  readonly locks?: NodeFileMutationQueue.Options
 }
+
+/** The folder beside a state file that holds the history of its files. */
+export const historyOf = (state: Database.Options): string => `${Path.resolve(state.filename)}.history`
 
 /** A state file that cannot be opened: damaged, newer, of another program, out of reach. */
 export type StateRefused = Database.DatabaseRefused | StateUnavailable
@@ -68,24 +86,37 @@ export type Services =
   | UserInput.UserInput
 
 export const services = (options: Options): Layer.Layer<Services, StateRefused> => {
+  const identity = ProcessIdentity.layer()
   const durable = Layer.mergeAll(
     SqliteApprovalGate.layer(options.approvals),
     SqliteReadTracker.layer,
     SqliteThreadStore.layer
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(SqliteOperationLedger.layer, SqliteEventJournal.layer)),
-    Layer.provideMerge(ProcessIdentity.layer()),
+    Layer.provideMerge(identity),
     Layer.provide(Database.layer(options.state))
   )
-  const spill = options.spill ?? { root: Path.join(Path.dirname(Path.resolve(options.state.filename)), "spill") }
-  const paths = WorkspacePath.layerWith({ readable: SpillDirectory.readable(spill.root) })
-  return Layer.mergeAll(SandboxGate.layer, paths, SpillDirectory.layer(spill), durable).pipe(
+  const folder = Path.dirname(Path.resolve(options.state.filename))
+  const spill = options.spill ?? { root: Path.join(folder, "spill") }
+  const history = options.history ?? { root: historyOf(options.state) }
+  const { sandbox = ProcessSandbox.layerUnconfined } = options
+  const paths = WorkspacePath.layerWith({ ...options.paths, readable: SpillDirectory.readable(spill.root) })
+  return Layer.mergeAll(
+    SandboxGate.layer,
+    paths,
+    SpillDirectory.layer(spill),
+    NodeFileHistory.layer(history),
+    durable
+  ).pipe(
     Layer.provideMerge(Layer.mergeAll(
       HookGate.layer(options.hooks ?? []),
       PermissionRules.layer(options.rules ?? []),
-      FileMutationQueue.layerInProcess,
-      options.sandbox ?? ProcessSandbox.layerUnconfined,
-      NodeSubprocess.layer(options.subprocess),
+      Layer.provide(NodeFileMutationQueue.layer(options.locks), identity),
+      NodeFileAccess.layer(),
+      Layer.provideMerge(
+        typeof sandbox === "function" ? sandbox({ masked: [folder, spill.root, history.root] }) : sandbox,
+        NodeSubprocess.layer(options.subprocess)
+      ),
       NodeRipgrep.layer,
       options.userInput ?? UserInput.layerUnavailable,
       NodeFileSystem.layer,

@@ -14,6 +14,7 @@ import type { InvalidProfile } from "../../src/agent/Profiles.ts"
 import * as ThreadStore from "../../src/agent/ThreadStore.ts"
 import * as CapabilityRegistry from "../../src/catalog/CapabilityRegistry.ts"
 import type { Confinement } from "../../src/contract/Policy.ts"
+import * as FileHistory from "../../src/file/FileHistory.ts"
 import * as FileMutationQueue from "../../src/file/FileMutationQueue.ts"
 import * as ReadTracker from "../../src/file/ReadTracker.ts"
 import * as WorkspacePath from "../../src/file/WorkspacePath.ts"
@@ -28,6 +29,7 @@ import * as ProcessIdentity from "../../src/process/ProcessIdentity.ts"
 import * as ProcessSandbox from "../../src/process/ProcessSandbox.ts"
 import * as SpillStore from "../../src/spill/SpillStore.ts"
 import type { ToolProvider } from "../../src/tool/ToolProvider.ts"
+import * as NodeFileAccess from "../node/FileAccess.ts"
 import * as agents from "./agents.ts"
 import type { Plane } from "./plane.ts"
 
@@ -38,6 +40,7 @@ export interface Options {
   readonly hooks?: ReadonlyArray<HookGate.Hook>
   readonly rules?: ReadonlyArray<PermissionRules.Rule> | Layer.Layer<PermissionRules.PermissionRules>
   readonly host?: ToolHost.Options
+  readonly paths?: WorkspacePath.Options
   /** Default in memory. */
   readonly ledger?: Layer.Layer<OperationLedger.OperationLedger>
 }
@@ -51,7 +54,7 @@ export const services = (options: Options = {}): Layer.Layer<Services> => {
     SandboxGate.layer,
     ApprovalGate.layerMemory(options.approvals),
     ReadTracker.layerMemory,
-    WorkspacePath.layer,
+    WorkspacePath.layerWith(options.paths ?? {}),
     ThreadStore.layerMemory,
     SpillStore.layerMemory(),
     ProcessIdentity.layerSolitary
@@ -64,6 +67,8 @@ export const services = (options: Options = {}): Layer.Layer<Services> => {
       options.ledger ?? OperationLedger.layerMemory(),
       EventJournal.layerMemory(),
       FileMutationQueue.layerInProcess,
+      FileHistory.layerMemory(),
+      NodeFileAccess.layer(),
       typeof confinement === "string" ? ProcessSandbox.layerReporting(confinement) : confinement,
       NodeFileSystem.layer,
       NodePath.layer

@@ -7,22 +7,12 @@ import { createGoal, getGoal, updateGoal } from "../../src/agent/tools/goal.ts"
 import { todoList, todoWrite } from "../../src/agent/tools/todo.ts"
 import { createPlan } from "../../src/plan/create_plan.ts"
 import * as ToolProvider from "../../src/tool/ToolProvider.ts"
-import * as Bash from "../../src/tools/bash.ts"
 import * as ComputerUse from "../../src/tools/computer_use.ts"
-import { edit } from "../../src/tools/edit.ts"
-import { find, glob } from "../../src/tools/glob.ts"
-import { grep } from "../../src/tools/grep.ts"
-import { ls } from "../../src/tools/ls.ts"
-import { read } from "../../src/tools/read.ts"
+import * as presets from "../../src/tools/presets.ts"
 import { requestUserInput, userInput } from "../../src/tools/user_input.ts"
-import { write } from "../../src/tools/write.ts"
 
 /** What every agent may hold. */
-export const builtin = ToolProvider.make({
-  id: "builtin",
-  kind: "built-in",
-  tools: [read, ls, glob, find, grep, write, edit, Bash.make()]
-})
+export const builtin = ToolProvider.make({ id: "builtin", kind: "built-in", tools: presets.full })
 
 /** The tools that ask the user something: for the main agent alone. */
 export const questions = ToolProvider.make({

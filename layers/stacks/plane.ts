@@ -2,6 +2,8 @@
 import type * as FileSystem from "@effect/platform/FileSystem"
 import type * as Path from "@effect/platform/Path"
 import type { ThreadStore } from "../../src/agent/ThreadStore.ts"
+import type { FileAccess } from "../../src/file/FileAccess.ts"
+import type { FileHistory } from "../../src/file/FileHistory.ts"
 import type { FileMutationQueue } from "../../src/file/FileMutationQueue.ts"
 import type { ReadTracker } from "../../src/file/ReadTracker.ts"
 import type { WorkspacePath } from "../../src/file/WorkspacePath.ts"
@@ -25,6 +27,8 @@ export type Plane =
   | ReadTracker
   | WorkspacePath
   | FileMutationQueue
+  | FileAccess
+  | FileHistory
   | ProcessSandbox
   | ProcessIdentity
   | ThreadStore

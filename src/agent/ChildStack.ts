@@ -11,6 +11,8 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as CapabilityRegistry from "../catalog/CapabilityRegistry.ts"
 import { Digest } from "../contract/Digest.ts"
+import { FileAccess } from "../file/FileAccess.ts"
+import { FileHistory } from "../file/FileHistory.ts"
 import { FileMutationQueue } from "../file/FileMutationQueue.ts"
 import * as ReadTracker from "../file/ReadTracker.ts"
 import { MaxFileBytes } from "../file/TextFile.ts"
@@ -51,6 +53,8 @@ const services = [
   WorkspacePath,
   EventJournal,
   FileMutationQueue,
+  FileAccess,
+  FileHistory,
   ProcessSandbox,
   FileSystem.FileSystem,
   Path.Path

@@ -18,12 +18,14 @@ import * as RegistryLaws from "../../src/testing/contract/CapabilityRegistry.ts"
 import * as HostLaws from "../../src/testing/contract/ToolHost.ts"
 import * as Tool from "../../src/tool/Tool.ts"
 import * as ToolProvider from "../../src/tool/ToolProvider.ts"
-import { EditExactOnly } from "../../src/tools/edit.ts"
-import { fileTools } from "../../src/tools/fileTools.ts"
+import { edit, EditExactOnly } from "../../src/tools/edit.ts"
+import { ls } from "../../src/tools/ls.ts"
+import { read } from "../../src/tools/read.ts"
+import { write } from "../../src/tools/write.ts"
 import { count } from "../support/counts.ts"
 import { probe, recorder, Test, workspace } from "../support/plane.ts"
 
-const files = ToolProvider.make({ id: "files", kind: "built-in", tools: fileTools })
+const files = ToolProvider.make({ id: "files", kind: "built-in", tools: [read, ls, write, edit] })
 
 /** A main host and the stack of its children, over one plane in which everything is allowed. */
 const planes = (options: Options = {}, test: Test.Options = {}) =>
@@ -220,6 +222,8 @@ describe("a child's tools", () => {
         "portcullis/ApprovalGate",
         "portcullis/EditExactOnly",
         "portcullis/EventJournal",
+        "portcullis/FileAccess",
+        "portcullis/FileHistory",
         "portcullis/FileMutationQueue",
         "portcullis/HookGate",
         "portcullis/MaxFileBytes",

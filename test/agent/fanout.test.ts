@@ -19,7 +19,7 @@ import { eventually, executeIn } from "../support/plane.ts"
 import { temporaryFolder } from "../support/temporaryFolder.ts"
 
 const everybody = count({ quick: 100, soak: 1000 })
-const interrupted = count({ quick: 100, soak: 1000 })
+const interrupted = count({ quick: 40, soak: 1000 })
 const budget = 8
 
 /** Long enough to be seen half written. */

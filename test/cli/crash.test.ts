@@ -81,7 +81,7 @@ describe("a call whose process is killed", { timeout: 1_800_000 }, () => {
     Effect.gen(function*() {
       const seed = Math.floor(Math.random() * 2 ** 31)
       const span = yield* measure
-      const rounds = Array.from({ length: count({ quick: 5, soak: 200 }) }, (_, round) => round)
+      const rounds = Array.from({ length: count({ quick: 3, soak: 200 }) }, (_, round) => round)
       const ends = yield* Effect.forEach(rounds, (round) =>
         crashOnce(span, round).pipe(
           Effect.withRandom(Random.make(`${seed}/${round}`)),
