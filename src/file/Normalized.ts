@@ -110,29 +110,36 @@ interface Line {
 interface Pieces {
   readonly original: ReadonlyArray<number>
   readonly folded: ReadonlyArray<number>
+  /** Whether a piece is ASCII, of characters that each stay where they are. */
+  readonly plain: ReadonlyArray<boolean>
 }
 
-/** A character and all that may combine with it: marks, and the letters of Hangul and half-width kana that compose. */
-const cluster = /[^](?:\p{M}|[\u1160-\u11ff\u3131-\u318e\uff9e-\uffdc])*/gu
+/**
+ * ASCII that nothing combines with, or a character and all that may combine with it: marks, and the letters of Hangul and
+ * half-width kana that compose.
+ */
+const cluster = /([ -~\t]+)(?=[\0-~]|$)|[^](?:\p{M}|[\u1160-\u11ff\u3131-\u318e\uff9e-\uffdc])*/gu
 
 const piecesOf = (line: string, composed: string): Pieces => {
   const original: Array<number> = []
   const folded: Array<number> = []
+  const plain: Array<boolean> = []
   let from = 0
   let to = 0
   let joined = ""
-  for (const [piece] of line.matchAll(cluster)) {
+  for (const [piece, ascii] of line.matchAll(cluster)) {
     const normal = piece.normalize("NFKC")
     original.push(from)
     folded.push(to)
+    plain.push(ascii !== undefined)
     joined += normal
     from += piece.length
     to += normal.length
   }
   // Where pieces interact after all, the line is one piece.
   return joined === composed
-    ? { original: [...original, from], folded: [...folded, to] }
-    : { original: [0, line.length], folded: [0, composed.length] }
+    ? { original: [...original, from], folded: [...folded, to], plain }
+    : { original: [0, line.length], folded: [0, composed.length], plain: [] }
 }
 
 const contentEnd = (text: string, start: number, newline: number): number =>
@@ -150,8 +157,12 @@ const lineAt = (text: string, start: number, folds: boolean): Line => {
 /** Where a place in a normal form comes from; `undefined` inside of what one character became. */
 const toOriginal = (line: Line, offset: number): number | undefined => {
   if (line.pieces === undefined) return line.start + offset
-  const index = countBelow(line.pieces.folded, offset)
-  return line.pieces.folded[index] === offset ? line.start + (line.pieces.original[index] ?? 0) : undefined
+  const { folded, original, plain } = line.pieces
+  const index = countBelow(folded, offset)
+  if (folded[index] === offset) return line.start + (original[index] ?? 0)
+  return plain[index - 1] === true
+    ? line.start + (original[index - 1] ?? 0) + offset - (folded[index - 1] ?? 0)
+    : undefined
 }
 
 /** For each beginning of the pattern, the length of the longest shorter one that it ends with. */

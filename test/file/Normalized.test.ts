@@ -140,6 +140,14 @@ describe("Normalized", () => {
     }
   })
 
+  it("maps places inside ASCII beside what NFKC changes, one by one", () => {
+    const text = "ab\ufb01cd e\u0301f\u00b2gh"
+    for (const [sought, span] of [["c", [3, 4]], ["d", [4, 5]], ["f2g", [8, 11]], ["b", [1, 2]]] as const) {
+      assert.deepStrictEqual(search(text, normalized(sought), 9).spans, [{ start: span[0], end: span[1] }])
+    }
+    assert.lengthOf(search(text, normalized("e"), 9).spans, 0)
+  })
+
   it("stops one after its limit", () => {
     assert.lengthOf(search("a\n".repeat(50), normalized("a"), 10).spans, 11)
   })
