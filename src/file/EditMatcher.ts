@@ -11,7 +11,7 @@
 import * as Either from "effect/Either"
 import { foldCrlf } from "../internal/lines.ts"
 import { type EditCode, type FileError, fileError } from "./FileError.ts"
-import { type Found, normalized, search, type Span, verbatim } from "./Normalized.ts"
+import { find, type Found, normalized, type Span, type Subject, subject, verbatim } from "./Normalized.ts"
 
 export interface Edit {
   /** Where it is; a leading byte order mark is not part of it. */
@@ -59,12 +59,11 @@ interface Located extends Found {
   readonly strategy: Strategy
 }
 
-interface Source {
-  readonly text: string
+interface Source extends Subject {
   readonly hasCrlf: boolean
 }
 
-const sourceOf = (text: string): Source => ({ text, hasCrlf: text.includes("\r\n") })
+const sourceOf = (text: string): Source => ({ ...subject(text), hasCrlf: text.includes("\r\n") })
 
 export const withoutBom = (text: string): string => text.replace(/^\ufeff+/, "")
 
@@ -87,8 +86,9 @@ const occurrences = (text: string, needle: string, accept?: (end: number) => boo
   return { spans, ambiguous }
 }
 
-const exactly = ({ hasCrlf, text }: Source, needle: string): Found => {
-  if (hasCrlf && needle.includes("\n")) return search(text, verbatim(needle), maxMatches)
+const exactly = (source: Source, needle: string): Found => {
+  const { hasCrlf, text } = source
+  if (hasCrlf && needle.includes("\n")) return find(source, verbatim(needle), maxMatches)
   // The CR of a CRLF belongs to a newline.
   return hasCrlf && needle.endsWith("\r")
     ? occurrences(text, needle, (end) => text.charCodeAt(end) !== 10)
@@ -104,7 +104,7 @@ const locateIn = (source: Source, oldText: string, options: Options): Located =>
   const wanted = normalized(needle)
   return wanted.text.trim() === ""
     ? { strategy: "exact", ...exact }
-    : { strategy: "normalized", ...search(source.text, wanted, maxMatches) }
+    : { strategy: "normalized", ...find(source, wanted, maxMatches) }
 }
 
 /** Whether each of `quotes` matches in exactly one place. */

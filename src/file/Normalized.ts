@@ -5,7 +5,8 @@
  * The normal form of the text is never built: line by line, its units go through a Knuth-Morris-Pratt automaton. A line in
  * which nothing folds is looked at only where a place can begin or go on, and only a line with a character that NFKC may
  * change, or combine with its neighbour, is normalised as a string. So every place counts for uniqueness, and time is
- * linear whatever the text and the pattern are.
+ * linear whatever the text and the pattern are. Where a run of the pattern must be in the text as it is, only the lines
+ * around its places go through that.
  *
  * @since 0.1.0
  */
@@ -182,10 +183,26 @@ const failuresOf = (wanted: Uint16Array): Int32Array => {
  * A place that begins or ends inside one folded character is none. With `toLineEnd` it must end where its line does,
  * blanks apart, and then takes those in. A place that begins with a newline leaves the blanks before that alone.
  */
-export const search = (text: string, { folds, text: sought, toLineEnd }: Pattern, limit: number): Found => {
-  const wanted = Uint16Array.from({ length: sought.length }, (_, index) => sought.charCodeAt(index))
-  const failures = failuresOf(wanted)
-  const kinds = new Uint8Array(0x10000).fill(folds ? unknown : stable)
+export const search = (text: string, pattern: Pattern, limit: number): Found =>
+  searchWith(text, pattern, automatonOf(pattern), limit)
+
+interface Automaton {
+  readonly wanted: Uint16Array
+  readonly failures: Int32Array
+  readonly kinds: Uint8Array
+}
+
+const automatonOf = ({ folds, text }: Pattern): Automaton => {
+  const wanted = Uint16Array.from({ length: text.length }, (_, index) => text.charCodeAt(index))
+  return { wanted, failures: failuresOf(wanted), kinds: new Uint8Array(0x10000).fill(folds ? unknown : stable) }
+}
+
+const searchWith = (
+  text: string,
+  { folds, text: sought, toLineEnd }: Pattern,
+  { failures, kinds, wanted }: Automaton,
+  limit: number
+): Found => {
   const breaks = sought.split("\n").length - 1
   const firstLength = breaks === 0 ? sought.length : sought.indexOf("\n")
   /** Where the last lines start, as many as a place may reach back. */
@@ -301,4 +318,93 @@ const endsWith = (
 const indexOrEnd = (text: string, sought: string, from: number): number => {
   const at = text.indexOf(sought, from)
   return at === -1 ? text.length : at
+}
+
+/** A text that is searched several times. */
+export interface Subject {
+  readonly text: string
+  /** A place in each line that NFKC may change; `undefined` when those are many. Found out when first asked. */
+  readonly complexLines: () => ReadonlyArray<number> | undefined
+}
+
+/** Lines that a search looks at around the places of a run; when there are more, it looks at all of the text. */
+const maxLines = 4096
+/** Shorter runs are too common to look for. */
+const minRun = 4
+
+export const subject = (text: string): Subject => {
+  let known: { readonly lines: ReadonlyArray<number> | undefined } | undefined
+  return { text, complexLines: () => (known ??= { lines: complexLinesOf(text) }).lines }
+}
+
+const complexLinesOf = (text: string): ReadonlyArray<number> | undefined => {
+  const kinds = new Uint8Array(0x10000)
+  const lines: Array<number> = []
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit < 127 || kindIn(kinds, unit) !== complex) continue
+    lines.push(at)
+    if (lines.length > maxLines) return undefined
+    at = indexOrEnd(text, "\n", at)
+  }
+  return lines
+}
+
+/** The longest run of a pattern that is in every place of it as it is, in lines that NFKC leaves alone. */
+const runOf = ({ folds, text }: Pattern): { readonly run: string; readonly line: number } => {
+  let run = ""
+  let line = 0
+  for (const [index, each] of text.split("\n").entries()) {
+    for (const part of folds ? each.split(/['"\-\s]/) : [each]) {
+      if (part.length > run.length) [run, line] = [part, index]
+    }
+  }
+  return { run, line }
+}
+
+/** The same as `search`, and faster where the pattern has a run of some length that is not everywhere. */
+export const find = ({ complexLines, text }: Subject, pattern: Pattern, limit: number): Found => {
+  const { line, run } = runOf(pattern)
+  const others = run.length < minRun ? undefined : pattern.folds ? complexLines() : []
+  if (others === undefined) return search(text, pattern, limit)
+  const automaton = automatonOf(pattern)
+  const breaks = pattern.text.split("\n").length - 1
+  const spans: Array<Span> = []
+  let ambiguous = false
+  let looked = 0
+  let other = 0
+  let place = indexOrEnd(text, run, 0)
+  const nextLine = (): number => Math.min(place, others[other] ?? text.length)
+  for (let at = nextLine(); at < text.length && spans.length <= limit;) {
+    const from = linesBack(text, at, line)
+    let to = from
+    // Together with the lines around every place that comes before those end.
+    while (at < text.length && (to === from || linesBack(text, at, line) <= to)) {
+      looked += breaks + 1
+      if (looked > maxLines) return searchWith(text, pattern, automaton, limit)
+      to = linesForth(text, at, breaks - line)
+      const end = indexOrEnd(text, "\n", at)
+      while ((others[other] ?? text.length) < end) other++
+      if (place < end) place = indexOrEnd(text, run, end)
+      at = nextLine()
+    }
+    const found = searchWith(text.slice(from, to), pattern, automaton, limit)
+    ambiguous ||= found.ambiguous || found.spans.length > 0 && spans.length > 0
+    for (const { end, start } of found.spans) spans.push({ start: from + start, end: from + end })
+  }
+  return { spans: spans.slice(0, limit + 1), ambiguous }
+}
+
+/** Where the line starts that is `count` lines before that of `at`. */
+const linesBack = (text: string, at: number, count: number): number => {
+  let start = at === 0 ? 0 : text.lastIndexOf("\n", at - 1) + 1
+  for (let line = 0; line < count && start > 0; line++) start = start === 1 ? 0 : text.lastIndexOf("\n", start - 2) + 1
+  return start
+}
+
+/** Where the content of the line ends that is `count` lines after that of `at`. */
+const linesForth = (text: string, at: number, count: number): number => {
+  let newline = text.indexOf("\n", at)
+  for (let line = 0; line < count && newline !== -1; line++) newline = text.indexOf("\n", newline + 1)
+  return newline > 0 && text.charCodeAt(newline - 1) === 13 ? newline - 1 : newline === -1 ? text.length : newline
 }

@@ -156,6 +156,19 @@ describe("EditMatcher", () => {
     assert.isBelow(spent(started), 4000)
   })
 
+  it("takes a hundred edits of a large text in little more time than one", () => {
+    const file = Array.from({ length: 60_000 }, (_, line) => `  const line${line} = compute(“text ${line}”)\r\n`).join(
+      ""
+    )
+    const edits = Array.from({ length: 100 }, (_, edit) => ({
+      oldText: `line${edit * 500 + 1} = compute("text ${edit * 500 + 1}")\n  const line${edit * 500 + 2}`,
+      newText: `line ${edit} `
+    }))
+    const started = process.cpuUsage()
+    assert.lengthOf(applied(file, edits).ranges, 100)
+    assert.isBelow(spent(started), 1500)
+  })
+
   it("refuses to make a file grow out of all bounds", () => {
     const error = refused("a".repeat(5000), [{ oldText: "a", newText: "b".repeat(1_000_000), replaceAll: true }])
     assert.strictEqual(error.code, "edit_invalid")

@@ -1,6 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "effect/FastCheck"
-import { type Found, normalized, type Pattern, search, type Span, verbatim } from "../../src/file/Normalized.ts"
+import {
+  find,
+  type Found,
+  normalized,
+  type Pattern,
+  search,
+  type Span,
+  subject,
+  verbatim
+} from "../../src/file/Normalized.ts"
 import { count } from "../support/counts.ts"
 
 const fold = (text: string): string =>
@@ -117,6 +126,11 @@ describe("Normalized", () => {
           if (pattern.text.trim() === "") continue
           const fast = search(sample.text, pattern, 1000)
           assert.deepStrictEqual(fast, naive(sample.text, pattern), JSON.stringify([sample.text, pattern]))
+          assert.deepStrictEqual(
+            find(subject(sample.text), pattern, 1000),
+            fast,
+            JSON.stringify([sample.text, pattern])
+          )
           if (fast.spans.length > 0) found++
           if (fast.ambiguous) several++
         }
