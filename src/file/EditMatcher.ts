@@ -55,6 +55,9 @@ const maxReplaced = 16 * 1024 * 1024
 /** Longer texts, in UTF-16 units, are matched exactly only. */
 const maxNormalizedLength = 16 * 1024 * 1024
 
+/** In longer texts, in UTF-16 units, the place nearest to an old text that is not there is looked for by one line only. */
+const maxSqueezed = 1024 * 1024
+
 interface Located extends Found {
   readonly strategy: Strategy
 }
@@ -234,10 +237,12 @@ export const apply = (
     const replacement = source.hasCrlf ? withEndings(text, span, from, to, added) : added
     const old = text.slice(start, end)
     const startLine = from.line + shift
-    const endLine = startLine + breaksIn(replacement)
+    const lines = breaksIn(replacement)
+    // What ends with a newline does not reach into the line after that.
+    const endLine = startLine + (lines > 0 && replacement.endsWith("\n") ? lines - 1 : lines)
     ranges.push({ start, end, text: replacement, startLine, endLine })
     if (old !== replacement) firstChangedLine ??= startLine + breaksIn(commonHead(old, replacement))
-    shift += endLine - startLine - (to.line - from.line)
+    shift += lines - (to.line - from.line)
     out += text.slice(last, start) + replacement
     last = end
   }
@@ -275,16 +280,16 @@ const problemOf = (
 /** Names the place that differs in blanks only, or that holds the longest line of the old text; never what is there. */
 const notFound = (source: Source, edit: Edit, index: number): FileError<"edit_not_found"> => {
   const base = `The old text of edit ${index} is not in the file`
-  if (source.text.length > maxNormalizedLength) return fileError("edit_not_found", `${base}.`, { index })
-  const squeezed = squeeze(source.text)
-  const wanted = squeeze(edit.oldText).replace(/^\n+/, "")
-  const whole = wanted === "" ? -1 : squeezed.indexOf(wanted)
-  const longest = wanted.split("\n").reduce((best, line) => line.length > best.length ? line : best, "")
-  const at = whole !== -1 ? whole : longest.length < 4 ? -1 : squeezed.indexOf(longest)
+  const folds = source.text.length <= maxSqueezed
+  const searched = folds ? squeeze(source.text) : source.text
+  const wanted = folds ? squeeze(edit.oldText).replace(/^\n+/, "") : edit.oldText
+  const whole = !folds || wanted === "" ? -1 : searched.indexOf(wanted)
+  const longest = wanted.split("\n").reduce((best, line) => line.trim().length > best.length ? line.trim() : best, "")
+  const at = whole !== -1 ? whole : longest.length < 4 ? -1 : searched.indexOf(longest)
   if (at === -1) {
     return fileError("edit_not_found", `${base}. Read the file again and copy the text from it.`, { index })
   }
-  const line = walk(squeezed)(at).line
+  const line = walk(searched)(at).line
   return whole !== -1
     ? fileError("edit_not_found", `${base}: at line ${line} only whitespace differs. Copy it from the file as it is.`, {
       index,

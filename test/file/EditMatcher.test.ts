@@ -111,6 +111,19 @@ describe("EditMatcher", () => {
     assert.deepStrictEqual(result.ranges.map(({ endLine, startLine }) => [startLine, endLine]), [[1, 2], [4, 4]])
   })
 
+  it("does not count the line after a replaced one that ends with a newline", () => {
+    const result = applied("a\nb\nc\n", [{ oldText: "a\n", newText: "1\n2\n" }, { oldText: "c\n", newText: "" }])
+    assert.deepStrictEqual(result.ranges.map(({ endLine, startLine }) => [startLine, endLine]), [[1, 2], [4, 4]])
+  })
+
+  it("names the nearest place in a large file in little time", () => {
+    const file = "  some line – “of” many\r\n".repeat(400_000) + "\tthe last of them\r\n"
+    const started = process.cpuUsage()
+    const error = refused(file, [{ oldText: "  the last of them\nand no more", newText: "" }])
+    assert.deepInclude(error.details, { nearestLine: 400_001 })
+    assert.isBelow(spent(started), 900)
+  })
+
   it("says that only whitespace differs, and where, without showing the text", () => {
     const error = refused("package\n\n\tif x {\n\t\treturn secret\n\t}\n", [
       { oldText: "    if x {\n        return secret\n    }", newText: "y" }
