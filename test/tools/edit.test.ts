@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as fc from "effect/FastCheck"
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { JsonObject } from "../../src/contract/Json.ts"
 import type { ToolCall } from "../../src/contract/ToolCall.ts"
@@ -123,6 +123,39 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     }),
     refused("a – b\nm\na — b\n", "edit_ambiguous", { oldText: "a - b", newText: "X" })
   ],
+  "E11: a line that is added to another comes after it, and nowhere where that is absent": [
+    one(
+      "def a():\n  1\n\ndef b():\n  2\n",
+      "def a():",
+      "def a():\n  log()",
+      "def a():\n  log()\n  1\n\ndef b():\n  2\n"
+    ),
+    refused("def a():\n  1\n\ndef b():\n  2\n", "edit_not_found", {
+      oldText: "def zz():",
+      newText: "def zz():\n  log()"
+    })
+  ],
+  "E27: edits that touch meet at a pair of surrogates, a CRLF, a byte order mark and the end, and take none of those": [
+    {
+      file: "\ufeffa😀b\r\nc",
+      edits: [
+        { oldText: "a", newText: "1" },
+        { oldText: "😀", newText: "𝟚" },
+        { oldText: "b", newText: "3" },
+        { oldText: "\nc", newText: "\n4\n5" }
+      ],
+      disk: "\ufeff1𝟚3\r\n4\r\n5"
+    },
+    { file: "\ufeffa", edits: [{ oldText: "\ufeffa", newText: "" }], disk: "\ufeff" }
+  ],
+  "E28: a Chinese text keeps its wide punctuation where an edit was written with narrow one": [
+    one("甲，乙　\r\n「丙」（丁）：１\r\n戊！\r\n", "「丙」(丁):1", "己", "甲，乙　\r\n己\r\n戊！\r\n"),
+    {
+      file: "甲，乙\n甲,乙\nﾃﾞ\n",
+      edits: [{ oldText: "デ\n", newText: "" }, { oldText: "甲,乙", newText: "" }],
+      disk: "甲，乙\n\n"
+    }
+  ],
   "E13: what is not text cannot be read and so not be edited, and what is UTF-16 stays UTF-16": [
     refused(gbk, "file_not_text", { oldText: "x=1", newText: "x=2" }),
     refused([0x63, 0x61, 0x66, 0xe9, 0x0a], "file_not_text", { oldText: "caf", newText: "x" }),
@@ -210,6 +243,44 @@ describe("edit, on the bytes of a disk", () => {
       assert.notInclude(String((yield* refusal("never there"))["message"]), "your own call")
       assert.notInclude(String((yield* refusal("block B\ntail", other))["message"]), "your own call")
     }).pipe(Effect.provide(FileHistory.layerMemory()), Effect.provide(services)))
+
+  const refusedPaths = {
+    "P12: an edit through a loop of links, or of a file named as a folder, touches nothing": [
+      "loop",
+      "f/",
+      "f/.",
+      "loop/g"
+    ],
+    "P13: an edit through a link to what is protected or withheld touches neither that nor the link": [
+      "to-config",
+      "folder/config",
+      "to-env"
+    ]
+  }
+  for (const [name, paths] of Object.entries(refusedPaths)) {
+    it.scopedLive(name, () =>
+      Effect.gen(function*() {
+        const { turn, workspace } = yield* world
+        const at = (name: string) => join(workspace, name)
+        mkdirSync(at(".git"))
+        for (const name of ["f", "g", ".git/config", ".env"]) writeFileSync(at(name), "one\n")
+        symlinkSync("loop", at("loop"))
+        symlinkSync(".git/config", at("to-config"))
+        symlinkSync(".git", at("folder"))
+        symlinkSync(".env", at("to-env"))
+        for (const path of paths) {
+          yield* Effect.ignore(call(read, turn, { path }))
+          const error = yield* Effect.flip(call(edit, turn, { path, oldText: "one", newText: "two" }))
+          assert.match(String(plain(error)["code"]), /^[a-z_]+$/, path)
+        }
+        for (const name of ["f", "g", ".git/config", ".env"]) {
+          assert.strictEqual(readFileSync(at(name), "utf8"), "one\n")
+        }
+        for (const name of ["loop", "to-config", "folder", "to-env"]) {
+          assert.isTrue(lstatSync(at(name)).isSymbolicLink())
+        }
+      }).pipe(Effect.provide(services)))
+  }
 
   it.scopedLive("never quotes a file in a refusal", () =>
     Effect.gen(function*() {
