@@ -8,6 +8,7 @@ import * as Path from "@effect/platform/Path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { short } from "../contract/Digest.ts"
 import { text } from "../contract/ToolResult.ts"
 import * as EditMatcher from "../file/EditMatcher.ts"
 import * as FileChange from "../file/FileChange.ts"
@@ -66,6 +67,8 @@ const Success = Schema.Struct({
   /** What `git apply` takes from the primary root; `null` where no patch can say it or it would be over 256 KiB. */
   patch: Schema.NullOr(Schema.String),
   bytesWritten: Schema.Number,
+  /** Of the edited file, as `read` gives it. */
+  revision: Schema.String,
   /** Only when the file could not be replaced at once, as when it has several hard links. */
   inPlace: Schema.optionalWith(Schema.Literal(true), { exact: true })
 })
@@ -128,13 +131,15 @@ export const edit = Tool.make("edit", {
       diff,
       patch,
       bytesWritten: changed.bytesWritten,
+      revision: short(changed.hash),
       ...(changed.inPlace ? { inPlace: true as const } : {})
     }
   }),
   render: (output) => [
     text(
       `Edited ${output.path}: ${output.replacements} replaced (${output.strategy} match), first changed line ` +
-        `${output.firstChangedLine}${output.inPlace ? ", written in place" : ""}.\n${output.diff}`
+        `${output.firstChangedLine}${output.inPlace ? ", written in place" : ""}, revision ${output.revision}.\n` +
+        output.diff
     )
   ]
 })

@@ -213,6 +213,16 @@ describe("edit, on the bytes of a disk", () => {
       }
     }).pipe(Effect.provide(services)))
 
+  it.scopedLive("gives the revision that a read of the edited file gives", () =>
+    Effect.gen(function*() {
+      const { turn, workspace } = yield* world
+      writeFileSync(join(workspace, "f"), "a\r\nb\r\n")
+      yield* call(read, turn, { path: "f" })
+      const changed = yield* call(edit, turn, { path: "f", oldText: "a\nb", newText: "a\nc" })
+      const again = yield* call(read, turn, { path: "f" })
+      assert.strictEqual(plain(changed.output)["revision"], plain(again.output)["revision"])
+    }).pipe(Effect.provide(services)))
+
   it.scopedLive("E12: an edit composed before another one is refused, and the file keeps the first", () =>
     Effect.gen(function*() {
       const { turn, workspace } = yield* world
@@ -308,7 +318,9 @@ describe("edit, on the bytes of a disk", () => {
       }])
       assert.deepStrictEqual(content, [{
         type: "text",
-        text: "Edited f: 1 replaced (normalized match), first changed line 2.\n@@ -1,2 +1,2 @@\n a\n-“b”\n+c"
+        text: `Edited f: 1 replaced (normalized match), first changed line 2, revision ${
+          String(output["revision"])
+        }.\n@@ -1,2 +1,2 @@\n a\n-“b”\n+c`
       }])
       assert.strictEqual(output["bytesWritten"], 9)
       writeFileSync(join(workspace, "f"), "\ufeffa\r\n“b”\r\n")

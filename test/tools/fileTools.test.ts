@@ -114,7 +114,8 @@ describe("edit", () => {
         firstChangedLine: 4,
         diff: "@@ -1,6 +1,7 @@\n one\n two\n three\n-four\n+4\n+4.5\n five\n six",
         patch: "--- a/f\n+++ b/f\n@@ -1,6 +1,7 @@\n one\r\n two\r\n three\r\n-four\r\n+4\r\n+4.5\r\n five\r\n six\r\n",
-        bytesWritten: 36
+        bytesWritten: 36,
+        revision: (yield* read({ path: "f" })).output["revision"]
       })
     }).pipe(Effect.provide(services)))
 
